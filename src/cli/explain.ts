@@ -1,186 +1,179 @@
 import { explainResponse, formatResponse } from '../explain/explained-response.ts';
 import { type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
 import { readCall } from '../explain/input/explained-call.ts';
-import type { Input } from '../explain/input/input.ts';
-import { readInput } from '../explain/input/read-input.ts';
+import type { CallInput, Input, LogLineInput } from '../explain/input/input.ts';
+import { emptyInput, readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { showText } from '../shown-text.ts';
-import { commandTable } from './commands/command-table.ts';
-import { refuseUsage } from './commands/help.ts';
-import { type AnyCall, explainById } from './explain/explained-id.ts';
-import { labelLogLine } from './explain/labels.ts';
-import { explainLogLine, findLogLine } from './explain/log-line.ts';
-import { openExplainer, readText, UsageError } from './explain/opening.ts';
+import { CommandFailure, UsageError } from './commands/failure.ts';
+import type { Flags } from './commands/flags.ts';
+import { explainById } from './explain/explained-id.ts';
+import { explainLogLine, findLogLine, labelLogLine } from './explain/log-line.ts';
+import { openExplainer } from './explain/opening.ts';
+import { readText } from './explain/read-text.ts';
 import { formatPage, pageNames } from './explain/reason-page.ts';
-import { type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
+type Values = Flags<'explain'>['values'];
 type Environment = NodeJS.ProcessEnv;
 
-/** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
-export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
-  const [first] = args;
-  const page = args.length === 1 && first !== undefined ? formatPage(first) : undefined;
+/** Explains a reason, or the input. Exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
+export async function runExplain(flags: Flags<'explain'>, environment: Environment): Promise<number> {
+  const { values, rest } = flags;
+  const isAlone = rest.length === 1 && Object.keys(values).length === 0;
+  const page = isAlone ? formatPage(rest[0] ?? '') : undefined;
   if (page !== undefined) {
     process.stdout.write(`${page}\n`);
     return exitCodes.ok;
   }
-  const flags = splitFlags(args, commandTable.explain.flags);
+  if (values.issuer !== undefined && values.audience === undefined) throw new UsageError('--issuer needs --audience.');
+  const word = rest.find((arg, index) => !arg.startsWith('-') && !rest[index - 1]?.startsWith('--'));
+  if (word !== undefined) throw refuseWord(word);
   try {
-    if (flags === undefined) throw new UsageError('a flag lacks its value, or is duplicated');
-    if (flags.texts.has('issuer') && !flags.texts.has('audience')) throw new UsageError('--issuer needs --audience');
-    if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
-      // Other users can read arguments in the list of processes and in the history of the shell.
-      const meant = first === undefined ? undefined : findLikeliest(first, pageNames, 1);
-      throw new UsageError(
-        meant === undefined
-          ? 'that is not a reason, a cause or a code of doctor. Pipe a token in: other users can read arguments'
-          : `there is no such reason. Did you mean ${meant}?`,
-      );
-    }
-    return await explainInput(flags, environment);
+    return reportAll(await explainInput(flags, environment), values, environment);
   } catch (error) {
-    if (error instanceof StartFailure) {
-      process.stderr.write(`portcullis: ${error.message}\n`);
-      return error.exitCode;
-    }
-    if (!(error instanceof UsageError)) throw error;
-    return refuseUsage('explain', `${error.message}${error.message.endsWith('?') ? '' : '.'}`);
+    if (!(error instanceof StartFailure)) throw error;
+    throw new CommandFailure(`portcullis: ${error.message}\n`, error.exitCode);
   }
 }
 
-async function explainInput(flags: SplitFlags, environment: Environment): Promise<number> {
-  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
-  const at = readTime(one('at'));
-  const policy = readPolicy(flags);
-  const [id, admin, file] = [one('id'), one('admin'), one('file')];
-  if (id !== undefined || admin !== undefined) {
-    if (id === undefined) throw new UsageError('--admin needs --id');
-    if (file === undefined) {
-      const call = { id, admin, keyFile: one('console-key-file'), settings: flags.rest };
-      return report(await explainNamed(call, environment), flags, environment);
-    }
-    if (admin !== undefined) throw new UsageError('--admin and --file exclude each other');
+/** Other users can read arguments in the list of processes and in the history of the shell. */
+function refuseWord(word: string): UsageError {
+  const meant = findLikeliest(word, pageNames, 1);
+  return new UsageError(
+    meant === undefined
+      ? 'that is not a reason, a cause or a code of doctor. Pipe a token in: other users can read arguments.'
+      : `there is no such reason. Did you mean ${meant}?`,
+  );
+}
+
+interface Explained {
+  readonly explanation: Explanation;
+  /** Replaces the usual text of the explanation. */
+  readonly text?: string;
+  readonly request?: ResourceRequest;
+}
+
+async function explainInput(flags: Flags<'explain'>, environment: Environment): Promise<readonly Explained[]> {
+  const { values, rest: settings } = flags;
+  const { id, admin, file, 'console-key-file': keyFile } = values;
+  const at = readTime(values.at) ?? Date.now() / 1000;
+  const policy = readPolicy(values);
+  if (id === undefined && admin !== undefined) throw new UsageError('--admin needs --id.');
+  if (id !== undefined && file === undefined) {
+    return [{ explanation: await explainById(id, { admin, keyFile, settings }, environment) }];
+  }
+  const explainLine = (line: LogLineInput, problem: string): readonly Explained[] => {
+    const explanation = explainLogLine(line, labelLogLine(line, flags, environment));
+    if (explanation === undefined) throw new UsageError(problem);
+    return [{ explanation }];
+  };
+  if (id !== undefined) {
+    if (admin !== undefined) throw new UsageError('--admin and --file exclude each other.');
     const line = findLogLine(await readText(file), id);
-    if (line === undefined) throw new UsageError('the log has no line with this id');
-    const explained = explainLogLine(line, labelLogLine(line, flags, environment));
-    if (explained === undefined) throw new UsageError('the log line with this id is not of a refusal');
-    return report(explained, flags, environment);
+    if (line === undefined) throw new UsageError('the log has no line with this id.');
+    return explainLine(line, 'the log line with this id is not of a refusal.');
   }
-  // A URL without input is a request without credentials.
-  const isOptional = one('url') !== undefined && file === undefined;
+  const input = await readWrittenInput(values);
+  switch (input.kind) {
+    case 'unread':
+      if (input === emptyInput) throw new UsageError(input.problem);
+      throw new CommandFailure(
+        `portcullis: ${input.problem} What it reads: portcullis explain --help\n`,
+        exitCodes.usage,
+      );
+    case 'log-line':
+      if (values.show !== undefined) throw new UsageError('a log line has no claims to show.');
+      return explainLine(input, 'the log line has a reason that this version does not know.');
+    case 'response': {
+      const explanation = explainResponse(input, at);
+      const isText = explanation.verdict === 'undecided';
+      return [{ explanation, ...(isText && { text: formatResponse(explanation, input) }) }];
+    }
+    default:
+      return explainCalls(input.kind === 'calls' ? input.calls : [input], { flags, environment, at, policy });
+  }
+}
+
+/** Reads the input. A URL without input is a request without credentials. */
+async function readWrittenInput({ url, file, entry }: Values): Promise<Input> {
+  if (entry !== undefined && !/^[1-9]\d{0,5}$/.test(entry)) throw new UsageError('--entry takes a number from 1.');
+  const isOptional = url !== undefined && file === undefined;
   const text = isOptional && process.stdin.isTTY ? '' : await readText(file);
-  const input: Input =
-    isOptional && text.trim() === ''
-      ? { kind: 'request', method: undefined, url: undefined, headers: [] }
-      : readInput(text, { entry: readEntry(one('entry')) });
-  if (input.kind === 'unread') {
-    if (text.trim() === '') throw new UsageError(input.problem.replace(/\.$/, ''));
-    process.stderr.write(`portcullis: ${input.problem} What it reads: portcullis explain --help\n`);
-    return exitCodes.usage;
-  }
-  if (input.kind === 'log-line') {
-    if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
-    const explained = explainLogLine(input, labelLogLine(input, flags, environment));
-    if (explained === undefined) throw new UsageError('the log line has a reason that this version does not know');
-    return report(explained, flags, environment);
-  }
-  if (input.kind === 'response') {
-    const explanation = explainResponse(input, at ?? Date.now() / 1000);
-    const isText = explanation.verdict === 'undecided' && !flags.switches.has('json');
-    return report(explanation, flags, environment, isText ? formatResponse(explanation, input) : undefined);
-  }
-  const calls = input.kind === 'calls' ? input.calls : [input];
-  const [first] = calls;
-  const opened = first === undefined ? exitCodes.usage : await openExplainer(flags, environment, first);
-  if (typeof opened === 'number') return opened;
+  if (isOptional && text.trim() === '') return { kind: 'request', headers: [] };
+  return readInput(text, { entry: entry === undefined ? undefined : Number(entry) });
+}
+
+interface CallOptions {
+  readonly flags: Flags<'explain'>;
+  readonly environment: Environment;
+  readonly at: number;
+  readonly policy: Policy<unknown> | undefined;
+}
+
+async function explainCalls(
+  calls: readonly CallInput[],
+  { flags, environment, at, policy }: CallOptions,
+): Promise<readonly Explained[]> {
+  const { method, url, show } = flags.values;
+  const [first] = calls as readonly [CallInput, ...CallInput[]]; // an input of calls has at least two
+  const explainer = await openExplainer(flags, environment, first);
   try {
-    const [method, url] = [one('method'), one('url')];
-    const show = flags.texts.get('show') ?? [];
-    const explained: ExplainedCall[] = [];
-    const problems = new Set<string>();
-    for (const each of calls) {
-      const read = readCall(each, { method, url });
-      const { request } = read;
-      const call = { ...read, kind: each.kind, at, policy, show };
-      const { explanation, keysProblems } = await opened.explain(call);
-      for (const problem of keysProblems) problems.add(problem);
-      const { repairs } = each;
+    const explained: Explained[] = [];
+    for (const { repairs, ...call } of calls) {
+      const received = readCall(call, { method, url });
+      const options = { kind: call.kind, at, ...(show !== undefined && { show }) };
+      const explanation = await explainer.explain({ ...received, policy, options });
+      const { request } = received;
       explained.push({ request, explanation: { ...explanation, ...(repairs !== undefined && { repairs }) } });
     }
-    for (const problem of problems) {
+    for (const problem of explainer.keysProblems) {
       process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
     }
-    return reportAll(explained, flags, environment);
+    return explained;
   } finally {
-    opened.close();
+    explainer.close();
   }
 }
 
-interface ExplainedCall {
-  readonly request: ResourceRequest;
-  readonly explanation: Explanation;
-}
-
-/** Reports every request. The exit status is the status of the first, which is refused if any is. */
-function reportAll(explained: readonly ExplainedCall[], flags: SplitFlags, environment: Environment): number {
+/** Prints every explanation. The exit status is the status of the first, which is refused if any is. */
+function reportAll(explained: readonly Explained[], values: Values, environment: Environment): number {
+  const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   const sorted = explained.toSorted((a, b) => rankExplanation(a.explanation) - rankExplanation(b.explanation));
-  const statuses = sorted.map(({ request, explanation }, index) => {
-    const { method, url } = request;
-    if (sorted.length > 1 && !flags.switches.has('json')) {
-      const path = showText(new URL(url).pathname, 60);
-      process.stdout.write(`${index === 0 ? '' : '\n'}request ${index + 1} of ${sorted.length}: ${method} ${path}\n`);
-    }
-    return report(explanation, flags, environment);
+  const statuses = sorted.map(({ explanation, request, text }, index) => {
+    const status = statusOf(explanation, values.expect);
+    const isListed = request !== undefined && sorted.length > 1;
+    const path = isListed ? showText(new URL(request.url).pathname, 60) : '';
+    const number = `${index === 0 ? '' : '\n'}request ${index + 1} of ${sorted.length}`;
+    const title = isListed ? `${number}: ${request.method} ${path}\n` : '';
+    process.stdout.write(
+      values.json
+        ? `${JSON.stringify(explanation)}\n`
+        : `${title}${text ?? formatExplanation(explanation, style)}exit ${status}\n`,
+    );
+    return status;
   });
   return statuses[0] ?? exitCodes.usage;
 }
 
-async function explainNamed(call: AnyCall, environment: Environment): Promise<Explanation> {
-  try {
-    return await explainById(call, environment);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new UsageError(error.message);
-  }
-}
-
-/** `text` replaces the usual text of an explanation. */
-function report(explanation: Explanation, flags: SplitFlags, environment: Environment, text?: string): number {
-  const expected = flags.texts.get('expect')?.[0];
-  const outcome = explanation.reason ?? explanation.verdict;
-  const status =
-    expected === undefined ? verdictStatuses[explanation.verdict] : outcome === expected ? exitCodes.ok : 1;
-  const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
-  process.stdout.write(
-    flags.switches.has('json')
-      ? `${JSON.stringify(explanation)}\n`
-      : `${text ?? formatExplanation(explanation, style)}exit ${status}\n`,
-  );
-  return status;
-}
-
-function readEntry(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError('--entry takes a number from 1');
-  return Number(text);
+function statusOf({ reason, verdict }: Explanation, expected: string | undefined): number {
+  if (expected === undefined) return verdictStatuses[verdict];
+  return (reason ?? verdict) === expected ? exitCodes.ok : 1;
 }
 
 function readTime(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const seconds = /^\d{1,11}$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  if (Number.isNaN(seconds))
-    throw new UsageError('--at takes a time as in 2026-11-22T10:41:00Z, or seconds since 1970');
-  return seconds;
+  if (!Number.isNaN(seconds)) return seconds;
+  throw new UsageError('--at takes a time as in 2026-11-22T10:41:00Z, or seconds since 1970.');
 }
 
-function readPolicy({ texts }: SplitFlags): Policy<unknown> | undefined {
-  const scopes = (texts.get('scope') ?? []).flatMap((text) => text.split(' ')).filter((scope) => scope !== '');
-  const permissions = texts.get('permission') ?? [];
+function readPolicy({ scope = [], permission: permissions = [] }: Values): Policy<unknown> | undefined {
+  const scopes = scope.flatMap((text) => text.split(' ')).filter((each) => each !== '');
   if (scopes.length === 0 && permissions.length === 0) return undefined;
   return { ...(scopes.length > 0 && { scopes }), ...(permissions.length > 0 && { permissions }) };
 }

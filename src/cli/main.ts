@@ -2,27 +2,10 @@
 import * as modules from 'node:module';
 import { join } from 'node:path';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { type CommandName, commandTable, isCommand } from './commands/command-table.ts';
+import { commandTable, isCommand } from './commands/command-table.ts';
 import { refuseOldNode } from './node-version.ts';
 
 // Any version of Node must parse these imports; other modules are loaded after the check below.
-
-/** One command, loaded on demand, so that each starts fast. */
-type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
-
-const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
-  serve: async () => (await import('./serve.ts')).runServe,
-  dev: async () => (await import('./dev.ts')).runDev,
-  token: async () => (await import('./token.ts')).runToken,
-  explain: async () => (await import('./explain.ts')).runExplain,
-  watch: async () => (await import('./watch.ts')).runWatch,
-  doctor: async () => (await import('./doctor.ts')).runDoctor,
-  gate: async () => (await import('./gate.ts')).runGate,
-  rules: async () => (await import('./rules.ts')).runRules,
-  revoke: async () => (await import('./revoke/revoke.ts')).runRevoke,
-  config: async () => (await import('./config.ts')).runConfig,
-  completions: async () => (await import('./commands/completions.ts')).runCompletions,
-};
 
 /**
  * Keeps compiled code between starts, with Node 22.8 and later. The folder is the user's own: the default lies in the
@@ -39,12 +22,6 @@ async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-/** `help COMMAND` is the help of that command. */
-function readWords(words: readonly string[]): readonly string[] {
-  const [first, second] = words;
-  return first === 'help' && second !== undefined && isCommand(second) ? [second, '--help'] : words;
-}
-
 async function main(): Promise<number> {
   const problem = refuseOldNode(process.versions.node);
   if (problem !== undefined) {
@@ -54,7 +31,8 @@ async function main(): Promise<number> {
   // Without a listener, Node opens its debugger on this signal.
   if (process.listenerCount('SIGUSR1') === 0) process.on('SIGUSR1', () => {});
   await keepCompiledCode(process.env);
-  const [name, ...args] = readWords(process.argv.slice(2));
+  const [first, second = ''] = process.argv.slice(2);
+  const [name, ...args] = first === 'help' && isCommand(second) ? [second, '--help'] : process.argv.slice(2);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { formatHelp } = await import('./commands/help.ts');
     process.stdout.write(formatHelp());
@@ -67,21 +45,14 @@ async function main(): Promise<number> {
   }
   if (!isCommand(name)) {
     const { findLikeliest } = await import('../likeliest-name.ts');
-    const names = Object.keys(commands);
+    const names = Object.keys(commandTable);
     const meant = findLikeliest(name, names, 4);
     const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
     process.stderr.write(`portcullis: there is no such command.${hint} Commands: ${names.join(', ')}.\n`);
     return exitCodes.usage;
   }
-  const { findUnknownFlag } = await import('./flag-problem.ts');
-  const { formatCommandHelp, refuseUsage } = await import('./commands/help.ts');
-  const unknown = findUnknownFlag(args, commandTable[name]);
-  if (unknown !== undefined) return refuseUsage(name, unknown);
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(formatCommandHelp(name));
-    return exitCodes.ok;
-  }
-  return (await commands[name]())(args, process.env);
+  const { runCommand } = await import('./commands/run.ts');
+  return runCommand(name, args, process.env);
 }
 
 // A command that has ended is not held by what it opened: a listener, a worker, the channel to a parent.

@@ -5,35 +5,36 @@ import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
 import { type Rules, RulesError } from '../gate/rules/rules.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
-import { formatRulesProblems, type RulesProblem } from '../gate/rules/text/rules-text.ts';
+import { formatRulesProblems } from '../gate/rules/text/rules-text.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { refuseUsage } from './commands/help.ts';
+import { CommandFailure, UsageError } from './commands/failure.ts';
+import type { Flags } from './commands/flags.ts';
 
 /** Something is wrong with the file, or a case came out differently. */
 const failed = 1;
 
-export async function runRules(args: readonly string[]): Promise<number> {
-  const [command, file, cases, ...rest] = args;
-  if (command === 'check' && file !== undefined && cases === undefined) return check(file);
-  if (command === 'test' && file !== undefined && cases !== undefined && rest.length === 0) return test(file, cases);
-  const [url] = rest;
-  if (command === 'which' && file !== undefined && url !== undefined && rest.length === 1) {
-    return which(file, cases ?? '', url);
+export async function runRules({ rest }: Flags<'rules'>): Promise<number> {
+  const [command, file = '', second = '', third = ''] = rest;
+  switch (`${command} ${rest.length - 1}`) {
+    case 'check 1':
+      return check(file);
+    case 'test 2':
+      return test(file, second);
+    case 'which 3':
+      return which(file, second, third);
+    default:
+      throw new UsageError('write check FILE, test FILE CASES, or which FILE METHOD URL.');
   }
-  return refuseUsage('rules', 'write check FILE, test FILE CASES, or which FILE METHOD URL.');
 }
 
 async function which(name: string, method: string, url: string): Promise<number> {
   const parsed = /^https?:\/\/[^/?#@\s]+/.test(url) && URL.canParse(url);
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(method) || !parsed) {
-    return refuseUsage('rules', 'which needs a method and a URL, as in GET https://api.example/orders.');
+    throw new UsageError('which needs a method and a URL, as in GET https://api.example/orders.');
   }
-  const file = open(name);
-  const rules = file === undefined ? undefined : await load(file);
-  if (rules === undefined) return failed;
-  const target = readTarget(url);
-  const ranking = rankRules(rules, { method, url, target, headers: new Headers() });
+  const { rules } = await loadRules(name, failed);
+  const ranking = rankRules(rules, { method, url, target: readTarget(url), headers: new Headers() });
   if (ranking === undefined) {
     process.stdout.write('none: the path is ambiguous, so the gate responds with 400\n');
     return failed;
@@ -52,68 +53,59 @@ async function which(name: string, method: string, url: string): Promise<number>
 }
 
 async function check(name: string): Promise<number> {
-  const file = open(name);
-  const rules = file === undefined ? undefined : await load(file);
-  if (file === undefined || rules === undefined) return failed;
+  const { file, rules } = await loadRules(name, failed);
   const found = await findRuleWarnings(file, rules);
   const warnings = found.map(({ seen, fix, ...place }) => ({ ...place, message: `warning: ${seen}. ${fix}` }));
   process.stderr.write(formatRulesProblems(name, warnings));
-  const count = rules.rules.length;
-  const warned = warnings.length === 0 ? '' : warnings.length === 1 ? ', 1 warning' : `, ${warnings.length} warnings`;
-  process.stdout.write(`${name}: ${count === 1 ? '1 rule' : `${count} rules`}, no problems${warned}\n`);
+  const warned = warnings.length === 0 ? '' : `, ${count(warnings.length, 'warning')}`;
+  process.stdout.write(`${name}: ${count(rules.rules.length, 'rule')}, no problems${warned}\n`);
   return exitCodes.ok;
 }
 
 async function test(name: string, casesName: string): Promise<number> {
-  const file = open(name);
-  const rules = file === undefined ? undefined : await load(file);
-  const cases = rules === undefined ? undefined : open(casesName);
-  if (rules === undefined || cases === undefined) return failed;
-  const read = await readCases(cases);
-  if (read.kind === 'problems') return report(casesName, read.problems);
-  const outcomes = await runCases(
-    rules,
-    read.cases.map(({ sample }) => sample),
-  );
+  const { rules } = await loadRules(name, failed);
+  const read = await readCases(openFile(casesName, failed));
+  if (read.kind === 'problems') throw new CommandFailure(formatRulesProblems(casesName, read.problems), failed);
+  const samples = read.cases.map(({ sample }) => sample);
+  const outcomes = await runCases(rules, samples);
   let differing = 0;
   for (const [index, { line, sample }] of read.cases.entries()) {
     const outcome = outcomes[index];
     if (outcome === undefined || outcome.asExpected) continue;
     differing++;
-    const expected = sample.rule === undefined ? sample.expect : `${sample.expect} by rule ${sample.rule}`;
+    const expected = describe({ decision: sample.expect, rule: sample.rule });
     process.stdout.write(
       `${casesName}:${line}: ${sample.method} ${showUrl(sample.url)}: expected ${expected}, came out as ${describe(outcome)}\n`,
     );
   }
-  const count = read.cases.length;
-  process.stdout.write(
-    `${casesName}: ${count} ${count === 1 ? 'case' : 'cases'}, ${differing === 0 ? 'all as expected' : `${differing} not as expected`}\n`,
-  );
+  const result = differing === 0 ? 'all as expected' : `${differing} not as expected`;
+  process.stdout.write(`${casesName}: ${count(samples.length, 'case')}, ${result}\n`);
   return differing === 0 ? exitCodes.ok : failed;
 }
 
-function describe({ decision, rule }: CaseOutcome): string {
+function describe({ decision, rule }: Pick<CaseOutcome, 'decision' | 'rule'>): string {
   return rule === undefined ? decision : `${decision} by rule ${rule}`;
 }
 
-async function load(file: RulesFile): Promise<Rules | undefined> {
-  const result = await readRules(file);
-  if (result.kind === 'rules') return result.rules;
-  report(file.name, result.problems);
-  return undefined;
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-function open(name: string): RulesFile | undefined {
+/** Reads and compiles the rules of a file or a folder. Throws a failure with this exit status if they are not valid. */
+export async function loadRules(
+  name: string,
+  exitCode: number,
+): Promise<{ readonly file: RulesFile; readonly rules: Rules }> {
+  const file = openFile(name, exitCode);
+  const result = await readRules(file);
+  if (result.kind === 'problems') throw new CommandFailure(formatRulesProblems(name, result.problems), exitCode);
+  return { file, rules: result.rules };
+}
+
+function openFile(name: string, exitCode: number): RulesFile {
   try {
     return readRulesFiles(name);
   } catch (error) {
-    if (!(error instanceof RulesError)) throw error;
-    process.stderr.write(`portcullis: ${error.message}\n`);
-    return undefined;
+    throw error instanceof RulesError ? new CommandFailure(`portcullis: ${error.message}\n`, exitCode) : error;
   }
-}
-
-function report(name: string, problems: readonly RulesProblem[]): number {
-  process.stderr.write(formatRulesProblems(name, problems));
-  return failed;
 }

@@ -1,19 +1,18 @@
 import type { LocalTokens } from '../serve/app-route.ts';
 import { createServeCommand } from '../serve/service.ts';
-import { exitCodes } from '../server/lifecycle/exit.ts';
-import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings } from '../server/settings/settings.ts';
-import { runCommand } from './run-command.ts';
+import { requireValid } from './commands/failure.ts';
+import type { Flags } from './commands/flags.ts';
+import { runService } from './run-service.ts';
 
-export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+export async function runServe({ rest: args }: Flags<'serve'>, environment: NodeJS.ProcessEnv): Promise<number> {
   const ofGate = args.find((arg) => /^--(?:rules|scope)(?:=|$)/.test(arg));
   if (ofGate !== undefined) {
     // Users must not assume that this command applies rules.
     const fix = 'Rules are for another command. Write portcullis gate, or leave it out.';
-    process.stderr.write(formatProblems([{ name: ofGate.replace(/=.*/s, ''), value: undefined, fix }]));
-    return exitCodes.config;
+    requireValid({ kind: 'problems', problems: [{ name: ofGate.replace(/=.*/s, ''), value: undefined, fix }] });
   }
-  return runCommand(
+  return runService(
     environment,
     () => readSettings({ args, environment }),
     () => createServeCommand((issuer) => findLocalTokens(issuer, environment)),

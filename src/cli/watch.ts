@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { ExplainedCheck } from '../explain/explanation.ts';
 import { formatFirst, type TerminalStyle } from '../explain/terminal-text.ts';
-import type { DecisionDetail, StreamedDecisions } from '../server/console/wire.ts';
+import type { DecisionDetail } from '../server/console/wire.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { parseOptionsOf } from './commands/command-flags.ts';
-import { commandTable } from './commands/command-table.ts';
-import { refuseUsage } from './commands/help.ts';
-import { type ConsoleClient, openConsoleClient } from './explain/console-client.ts';
+import { UsageError } from './commands/failure.ts';
+import type { Flags } from './commands/flags.ts';
+import { type ConsoleClient, type ConsoleEvent, openConsoleClient } from './explain/console-client.ts';
 import { explainDetail } from './explain/explained-id.ts';
-import { describeFlagError } from './flag-problem.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
 /** Maximum number of refusals that are not printed yet. */
@@ -22,41 +19,34 @@ const maxWait = 30;
 const maxKnown = 1000;
 
 /** `portcullis watch`: prints refusals until a signal. Exit status 0, 64 usage. */
-export async function runWatch(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  const flags = readFlags(args);
-  if (typeof flags === 'string') return refuseUsage('watch', flags);
-  const { admin, 'console-key-file': keyFile, json: isJson = false } = flags;
+export async function runWatch({ values }: Flags<'watch'>, environment: NodeJS.ProcessEnv): Promise<number> {
+  const { admin, 'console-key-file': keyFile, json: isJson } = values;
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   const format = (detail: DecisionDetail): string => (isJson ? formatJson(detail) : formatRefusal(detail, style));
   const stop = new AbortController();
   const known = new Set<string>();
-  try {
-    // A restarted service has another key, and a restarted dev may have other ports.
-    const connect = async (): Promise<Connection> => {
-      const client = await openConsoleClient({ admin, keyFile, settings: [] }, environment);
-      return { client, events: await client.openEvents(stop.signal) };
-    };
-    let connection: Connection | undefined = await connect();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-    // The reader of a pipe has ended.
-    process.stdout.once('error', () => stop.abort());
-    process.stderr.write(`Refusals of ${connection.client.origin}, as they happen. Stop with Ctrl-C.\n`);
-    for (let isFirst = true; connection !== undefined; isFirst = false) {
-      await follow(connection, known, isFirst, format);
-      if (stop.signal.aborted) break;
-      process.stderr.write('portcullis: the service has stopped, or no longer sends decisions. Reconnecting.\n');
-      connection = await reconnect(connect, stop.signal);
-    }
-    return exitCodes.ok;
-  } catch (error) {
-    if (error instanceof TypeError) return refuseUsage('watch', `${error.message}.`);
-    throw error;
+  // A restarted service has another key, and a restarted dev may have other ports.
+  const connect = async (): Promise<Connection> => {
+    const client = await openConsoleClient({ admin, keyFile, settings: [] }, environment);
+    return { client, events: await client.openEvents(stop.signal) };
+  };
+  let connection: Connection | undefined = await connect();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  // The reader of a pipe has ended.
+  process.stdout.once('error', () => stop.abort());
+  process.stderr.write(`Refusals of ${connection.client.origin}, as they happen. Stop with Ctrl-C.\n`);
+  for (let isFirst = true; connection !== undefined; isFirst = false) {
+    await follow(connection, known, isFirst, format);
+    if (stop.signal.aborted) break;
+    process.stderr.write('portcullis: the service has stopped, or no longer sends decisions. Reconnecting.\n');
+    connection = await reconnect(connect, stop.signal);
   }
+  return exitCodes.ok;
 }
 
 interface Connection {
   readonly client: ConsoleClient;
-  readonly events: AsyncIterable<string>;
+  readonly events: AsyncIterable<ConsoleEvent>;
 }
 
 /** Tries until a service responds. Returns `undefined` after a signal. */
@@ -70,18 +60,10 @@ async function reconnect(connect: () => Promise<Connection>, signal: AbortSignal
       return connection;
     } catch (error) {
       if (signal.aborted) return undefined;
-      if (!(error instanceof TypeError)) throw error;
-      if (error.message !== reported) process.stderr.write(`Reconnecting: ${error.message}.\n`);
+      if (!(error instanceof UsageError)) throw error;
+      if (error.message !== reported) process.stderr.write(`Reconnecting: ${error.message}\n`);
       reported = error.message;
     }
-  }
-}
-
-function readFlags(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: parseOptionsOf(commandTable.watch.flags) }).values;
-  } catch (error) {
-    return describeFlagError(error, Object.keys(commandTable.watch.flags));
   }
 }
 
@@ -99,11 +81,12 @@ async function follow(
     pending--;
     if (detail !== undefined) process.stdout.write(format(detail));
   };
-  for await (const { isRecent, decisions, dropped } of readDecisions(events)) {
+  for await (const { type, streamed } of events) {
+    const { decisions, dropped } = streamed;
     const refused = decisions.filter(({ id, reason }) => reason !== undefined && !known.has(id));
     for (const { id } of refused) known.add(id);
     for (const id of [...known].slice(0, -maxKnown)) known.delete(id);
-    if (isRecent && isFirst) continue;
+    if (type === 'recent' && isFirst) continue;
     const taken = refused.slice(0, maxPending - pending);
     const missing = dropped + refused.length - taken.length;
     if (missing > 0)
@@ -112,22 +95,6 @@ async function follow(
     for (const { id } of taken) printed = printed.then(() => print(id));
   }
   await printed;
-}
-
-/** Reads an event stream: the recent decisions, then new ones. */
-async function* readDecisions(
-  events: AsyncIterable<string>,
-): AsyncIterable<StreamedDecisions & { readonly isRecent: boolean }> {
-  let text = '';
-  for await (const chunk of events) {
-    const parts = (text + chunk).split('\n\n');
-    text = parts.pop() ?? '';
-    for (const part of parts) {
-      const [, name, data] = /^event: (recent|decisions)\ndata: (.*)$/.exec(part) ?? [];
-      // The service writes this shape.
-      if (data !== undefined) yield { isRecent: name === 'recent', ...(JSON.parse(data) as StreamedDecisions) };
-    }
-  }
 }
 
 function formatRefusal(detail: DecisionDetail, style: TerminalStyle): string {

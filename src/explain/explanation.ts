@@ -1,4 +1,5 @@
 import { findCheck, sectionOf } from '../checks.ts';
+import { failures, type Reason } from '../failures.ts';
 import type { NamedCause } from './causes/causes.ts';
 import type { Repaired } from './input/input.ts';
 
@@ -98,4 +99,66 @@ export const verdictStatuses: Readonly<Record<Explanation['verdict'], number>> =
 export function rankExplanation({ reason, verdict }: Pick<Explanation, 'reason' | 'verdict'>): number {
   if (verdict === 'refused') return reason === 'missing_credentials' ? 1 : 0;
   return verdict === 'undecided' ? 2 : 3;
+}
+
+const nothing: Against = { issuer: [], audiences: [], keys: 'none' };
+
+/** An explanation without rules, for a request at this time. */
+export function startExplanation(at: string, checks: readonly ExplainedCheck[] = []): Explanation {
+  return { version: 1, verdict: 'admitted', at, against: nothing, checks };
+}
+
+type Refusal = Pick<ExplainedCheck, 'id' | 'group'> &
+  Partial<Pick<ExplainedCheck, 'expected' | 'seen' | 'why' | 'causes'>>;
+
+/** Explains a refusal by its reason and by facts, without a token. `status` replaces the usual status. */
+export function explainReason(
+  reason: Reason,
+  at: string,
+  { id, group, ...facts }: Refusal,
+  status: number | undefined = failures[reason].status,
+): Explanation {
+  const fix = facts.causes === undefined ? { fix: failures[reason].fix } : {};
+  const check = { id, group, verdict: 'fail', reason, ...facts, ...fix, docs: `refusals.md#${reason}` } as const;
+  const { version, against, checks } = startExplanation(at, [check]);
+  return { version, verdict: 'refused', reason, ...(status !== undefined && { status }), at, against, checks };
+}
+
+/** Adds the matching rule to an explanation. In report mode the request passes. */
+export function decideBy(
+  { id, mode }: Pick<DecidingRule, 'id' | 'mode'>,
+  explanation: Explanation,
+  remark?: string,
+): Explanation {
+  const { reason, status, ...rest } = explanation;
+  const passes = mode === 'report' && explanation.verdict === 'refused';
+  const why = [id, mode === 'report' ? 'in report mode' : '', remark ?? ''].filter(Boolean).join(', ');
+  return {
+    ...(passes ? { ...rest, verdict: 'admitted' } : explanation),
+    rule: { id, mode, ...(passes && reason !== undefined && { wouldRefuse: reason }) },
+    checks: [{ id: 'rule', group: 'rule', verdict: 'pass', why }, ...explanation.checks],
+  };
+}
+
+/** The input has no client certificate, so its checks stay unknown, and the other checks decide. */
+export function leaveCertificateOpen(explanation: Explanation): Explanation {
+  const isOpen = ({ group, verdict }: ExplainedCheck): boolean =>
+    group === 'certificate' && verdict !== 'pass' && verdict !== 'skipped';
+  if (!explanation.checks.some(isOpen)) return explanation;
+  const checks = explanation.checks.map((check) =>
+    isOpen(check) ? leaveOpen(check.id, 'the input has no client certificate') : check,
+  );
+  const failed = checks.find(({ verdict }) => verdict === 'fail');
+  const { reason: before, status: statusBefore, ...rest } = explanation;
+  if (explanation.verdict !== 'refused' || failed?.reason === undefined) {
+    return { ...rest, verdict: 'undecided', checks };
+  }
+  const reason = failed.reason as Reason; // each check that fails has one
+  const status = reason === before ? statusBefore : failures[reason].status;
+  return { ...explanation, reason, ...(status !== undefined && { status }), checks };
+}
+
+/** A check that the input cannot decide. */
+export function leaveOpen(id: string, why: string): ExplainedCheck {
+  return { ...nameCheck(id), verdict: 'unknown', why };
 }

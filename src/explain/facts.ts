@@ -77,27 +77,28 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-export const optionLabels: SettingLabels = {
-  issuer: label('issuer'),
-  audience: label('audience'),
-  dpopAccepted: { name: 'dpop.mode', source: undefined, set: () => "dpop: { mode: 'allowed' }" },
-  trustProxy: { name: 'trustProxy', source: undefined, set: (value) => `trustProxy: ['${value}']` },
-  algorithms: {
-    name: 'algorithms',
-    source: undefined,
-    set: (value) => `algorithms: ['${value.split(',').join("', '")}']`,
-  },
-  externalUrl: label('externalUrl'),
-  scopeClaim: label('scopeClaim'),
-  permissionsClaim: label('permissionsClaim'),
-  subject: label('subject'),
-  clientIds: { name: 'clientIds', source: undefined, set: (value) => `clientIds: ['${value}']` },
-  introspection: label('introspection'),
-};
-
-function label(name: string): SettingLabel {
-  return { name, source: undefined, set: (value) => `${name}: '${value}'` };
+/** Labels a setting. `set` writes the line that sets a value. */
+export function createLabel(
+  name: string,
+  set: SettingLabel['set'] = (value) => `${name}: '${value}'`,
+  source?: string,
+): SettingLabel {
+  return { name, source, set };
 }
+
+export const optionLabels: SettingLabels = {
+  issuer: createLabel('issuer'),
+  audience: createLabel('audience'),
+  dpopAccepted: createLabel('dpop.mode', () => "dpop: { mode: 'allowed' }"),
+  trustProxy: createLabel('trustProxy', (value) => `trustProxy: ['${value}']`),
+  algorithms: createLabel('algorithms', (value) => `algorithms: ['${value.split(',').join("', '")}']`),
+  externalUrl: createLabel('externalUrl'),
+  scopeClaim: createLabel('scopeClaim'),
+  permissionsClaim: createLabel('permissionsClaim'),
+  subject: createLabel('subject'),
+  clientIds: createLabel('clientIds', (value) => `clientIds: ['${value}']`),
+  introspection: createLabel('introspection'),
+};
 
 /** Facts about settings that the rules do not have. */
 export interface ForceOptions {

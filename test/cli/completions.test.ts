@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listFlags } from '../../src/cli/commands/command-flags.ts';
 import { type CommandRow, commandTable } from '../../src/cli/commands/command-table.ts';
+import { listFlags } from '../../src/cli/commands/flags.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { needs } from '../support/programs.ts';
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { runDev } from '../../src/cli/dev.ts';
+import { runCommand } from '../../src/cli/commands/run.ts';
 import { findFreePort } from '../../tools/shared/network.js';
 import { needs } from '../support/programs.ts';
 
@@ -297,7 +297,7 @@ describe('in this process', () => {
   afterEach(() => vi.restoreAllMocks());
 
   const dev = (args: readonly string[], extra: NodeJS.ProcessEnv = {}) =>
-    runDev(['--idp-port', '0', ...args], { ...environment, PORT: '0', ...extra });
+    runCommand('dev', ['--idp-port', '0', ...args], { ...environment, PORT: '0', ...extra });
 
   test.each([[['--nope']], [['positional']], [['--port']], [['--idp-port', 'x']], [['--idp-port', '123456']]])(
     '%j → 64 and where the help is',

@@ -1,17 +1,18 @@
-import { parseArgs } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
-import { describeFlagError } from '../../src/cli/flag-problem.ts';
-import { runToken } from '../../src/cli/token.ts';
+import { commandTable } from '../../src/cli/commands/command-table.ts';
+import { findUnknownFlag, readFlags } from '../../src/cli/commands/flags.ts';
+import { runCommand } from '../../src/cli/commands/run.ts';
 import { findLikeliest } from '../../src/likeliest-name.ts';
 
-const options = { scope: { type: 'string' }, expired: { type: 'boolean' }, idp: { type: 'string' } } as const;
+const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 
 function describeArgs(...args: readonly string[]): string {
   try {
-    parseArgs({ args: [...args], options });
-    return 'good';
+    const unknown = findUnknownFlag(args, commandTable.token);
+    if (unknown === undefined) readFlags('token', args);
+    return unknown ?? 'good';
   } catch (error) {
-    return describeFlagError(error, Object.keys(options));
+    return (error as Error).message;
   }
 }
 

@@ -9,13 +9,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, jwtVerify } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { runToken } from '../../src/cli/token.ts';
+import { runCommand } from '../../src/cli/commands/run.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService, superviseChild } from '../support/service-process.ts';
+
+const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 
 const audience = 'https://api.example/';
 const shell = promisify(execFile);

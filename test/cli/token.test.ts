@@ -6,9 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { runToken } from '../../src/cli/token.ts';
+import { runCommand } from '../../src/cli/commands/run.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
+
+const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 
 const options = { port: 0, audience: 'https://api.example/', customClaim: 'claim' } as const;
 let environment: NodeJS.ProcessEnv;

@@ -1,7 +1,7 @@
 import { exitCodes } from '../../server/lifecycle/exit.ts';
-import { listFlags } from './command-flags.ts';
 import { type CommandRow, commandTable } from './command-table.ts';
-import { refuseUsage } from './help.ts';
+import { UsageError } from './failure.ts';
+import { type Flags, listFlags } from './flags.ts';
 
 interface Word {
   readonly word: string;
@@ -106,10 +106,10 @@ function writeFish(): string {
 
 const shells: Readonly<Record<string, () => string>> = { bash: writeBash, zsh: writeZsh, fish: writeFish };
 
-/** Runs `portcullis completions SHELL`: prints the script that completes commands and flags. */
-export async function runCompletions([shell, ...rest]: readonly string[]): Promise<number> {
-  const write = rest.length === 0 && Object.hasOwn(shells, shell ?? '') ? shells[shell ?? ''] : undefined;
-  if (write === undefined) return refuseUsage('completions', 'write bash, zsh or fish.');
+/** Prints the script that completes commands and flags in a shell. */
+export async function runCompletions({ rest: [shell = '', ...others] }: Flags<'completions'>): Promise<number> {
+  const write = others.length === 0 && Object.hasOwn(shells, shell) ? shells[shell] : undefined;
+  if (write === undefined) throw new UsageError('write bash, zsh or fish.');
   process.stdout.write(write());
   return exitCodes.ok;
 }

@@ -1,9 +1,8 @@
-import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { describeSetting } from '../../server/settings/setting-row.ts';
 import { environmentName } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
-import { listFlags, listSettings } from './command-flags.ts';
 import { type CommandName, type CommandRow, commandTable } from './command-table.ts';
+import { listFlags, listSettings } from './flags.ts';
 
 /** Columns of a help text. */
 const width = 80;
@@ -50,12 +49,6 @@ export function formatCommandHelp(name: CommandName): string {
     `Examples:\n${command.examples.map((example) => `  ${example}`).join('\n')}`,
   ];
   return `${sections.join('\n\n')}\n`;
-}
-
-/** Writes the problem of a usage error, and where the help is. Returns the exit status. */
-export function refuseUsage(name: CommandName, problem: string): number {
-  process.stderr.write(`portcullis: ${problem}\nFlags and examples: portcullis ${name} --help\n`);
-  return exitCodes.usage;
 }
 
 /** Two columns. A label that is too long for its column has its own line. */

@@ -1,10 +1,11 @@
 import { readGateSettings } from '../../gate/gate-settings.ts';
-import { readRulesFiles } from '../../gate/rules/rules-files.ts';
-import { type RulesFile, readRules } from '../../gate/rules/rules-reader.ts';
-import { type EffectiveSetting, formatProblems } from '../../server/settings/setting-report.ts';
+import { exitCodes } from '../../server/lifecycle/exit.ts';
+import { type EffectiveSetting, formatProblems, type SettingProblem } from '../../server/settings/setting-report.ts';
 import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';
 import { environmentName, readSettings, type Settings } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
+import { CommandFailure } from '../commands/failure.ts';
+import { loadRules } from '../rules.ts';
 
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
@@ -60,27 +61,33 @@ export interface FoundDeployments {
   readonly note: string;
 }
 
+/** Reports whether no setting is set at all. */
+export function areAbsent(problems: readonly SettingProblem[]): boolean {
+  return problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
+}
+
 /**
  * Reads the settings. Without settings, finds a running `portcullis dev`, unless the flags name something else
- * (`hasOtherTarget`). Returns a string that describes invalid settings.
+ * (`hasOtherTarget`). Throws a failure that describes invalid settings.
  */
 export async function readDeployments(
   args: readonly string[],
   environment: Environment,
   hasOtherTarget: boolean,
-): Promise<FoundDeployments | string> {
-  const result = await readConfigured(args, environment);
-  if (result.kind === 'deployments') {
-    const { deployments } = result;
-    return { deployments, admin: findAdmin(deployments[0].settings), note: '' };
+): Promise<FoundDeployments> {
+  const { deployments, problems } = await readConfigured(args, environment);
+  if (deployments !== undefined) return { deployments, admin: findAdmin(deployments[0].settings), note: '' };
+  if (areAbsent(problems)) {
+    if (hasOtherTarget) return { deployments: [createDeployment(undefined, environment)], admin: undefined, note: '' };
+    const local = args.length === 0 ? await readLocal(environment) : undefined;
+    if (local !== undefined) return local;
   }
-  if (result.areAbsent && hasOtherTarget)
-    return { deployments: [createDeployment(undefined, environment)], admin: undefined, note: '' };
-  const local = result.areAbsent && args.length === 0 ? await readLocal(environment) : undefined;
-  return local ?? result.text;
+  const advice = 'To check a running service without its settings: portcullis doctor --from-outside URL\n';
+  throw new CommandFailure(`${formatProblems(problems)}${advice}`, exitCodes.config);
 }
 
-function findAdmin(settings: Settings | undefined): string | undefined {
+/** URL of the admin listener on this host; `undefined` if it is off, or its port is unknown. */
+export function findAdmin(settings: Settings | undefined): string | undefined {
   const { adminHost = '', adminPort = 0 } = settings ?? {};
   if (adminPort === 'off' || adminPort === 0) return undefined;
   const host = /^(?:0\.0\.0\.0|::)$/.test(adminHost) ? '127.0.0.1' : adminHost;
@@ -93,65 +100,57 @@ async function readLocal(environment: Environment): Promise<FoundDeployments | u
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
   const { ca, issuer, service, admin } = local;
-  const result = await readConfigured([], local.environment);
-  const [first, ...others] =
-    result.kind === 'deployments' ? result.deployments : ([createDeployment(undefined, local.environment)] as const);
-  const withIssuer = (deployment: Deployment): Deployment => ({
-    ...deployment,
-    issuer: deployment.issuer ?? issuer,
-    ca,
-  });
+  const { deployments = [createDeployment(undefined, local.environment)] } = await readConfigured(
+    [],
+    local.environment,
+  );
+  const [first, ...others] = deployments.map((each) => ({ ...each, issuer: each.issuer ?? issuer, ca }));
   return {
-    deployments: [withIssuer(first), ...others.map(withIssuer)],
+    deployments: [first, ...others] as Deployments, // as many as before
     outside: service === undefined ? undefined : new URL(service),
     admin,
     note: describeLocalService(local, 'checking'),
   };
 }
 
-type Configured =
-  | { readonly kind: 'deployments'; readonly deployments: Deployments }
-  /** `areAbsent`: no setting is set. `text` describes the problems. */
-  | { readonly kind: 'problems'; readonly areAbsent: boolean; readonly text: string };
+interface Configured {
+  /** `undefined` if there are problems. */
+  readonly deployments?: Deployments;
+  readonly problems: readonly SettingProblem[];
+}
 
 async function readConfigured(args: readonly string[], environment: Environment): Promise<Configured> {
   const gate = readGateSettings({ args, environment });
   if (gate.kind === 'settings' && gate.rules.kind === 'file') {
-    const { path } = gate.rules;
-    const deployment = createDeployment(gate, environment);
-    const issuers = await readIssuers(path);
-    const withRules = (issuer: string | undefined): Deployment => ({
-      ...deployment,
-      issuer,
-      issuerAbsence:
-        issuers === undefined ? 'the rules are not valid: see rules' : 'no issuer of the rules publishes discovery',
-      domainWithScheme: undefined,
-      rulesFile: path,
-      protectedPath: '/',
-      nameOf: (setting) => (setting === 'domain' ? `"issuer" in ${path}` : deployment.nameOf(setting)),
-    });
-    const [first, ...others] = issuers ?? [];
-    return { kind: 'deployments', deployments: [withRules(first), ...others.map(withRules)] };
+    return { deployments: await readGate(createDeployment(gate, environment), gate.rules.path), problems: [] };
   }
   const result = readSettings({ args, environment });
-  if (result.kind === 'settings') {
-    return { kind: 'deployments', deployments: [createDeployment(result, environment)] };
-  }
-  const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  return { kind: 'problems', areAbsent, text: formatProblems(result.problems) };
+  if (result.kind === 'problems') return result;
+  return { deployments: [createDeployment(result, environment)], problems: [] };
 }
 
+/** One deployment for each issuer of the rules. */
+async function readGate(deployment: Deployment, path: string): Promise<Deployments> {
+  const issuers = await readIssuers(path);
+  const withRules = (issuer: string | undefined): Deployment => ({
+    ...deployment,
+    issuer,
+    issuerAbsence:
+      issuers === undefined ? 'the rules are not valid: see rules' : 'no issuer of the rules publishes discovery',
+    domainWithScheme: undefined,
+    rulesFile: path,
+    protectedPath: '/',
+    nameOf: (setting) => (setting === 'domain' ? `"issuer" in ${path}` : deployment.nameOf(setting)),
+  });
+  const [first, ...others] = issuers ?? [];
+  return [withRules(first), ...others.map(withRules)];
+}
+
+/** Issuers that publish discovery; `undefined` if the rules are not valid. */
 async function readIssuers(path: string): Promise<readonly string[] | undefined> {
-  let file: RulesFile;
-  try {
-    file = readRulesFiles(path);
-  } catch {
-    return undefined;
-  }
-  const result = await readRules(file);
-  if (result.kind === 'problems') return undefined;
-  const discovered = [...result.rules.issuers.values()].filter(
+  const loaded = await loadRules(path, exitCodes.config).catch(() => undefined);
+  const discovered = [...(loaded?.rules.issuers.values() ?? [])].filter(
     ({ jwksUri, insecure }) => jwksUri === undefined && insecure !== true,
   );
-  return [...new Set(discovered.map(({ issuer }) => issuer))];
+  return loaded && [...new Set(discovered.map(({ issuer }) => issuer))];
 }

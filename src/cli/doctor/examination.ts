@@ -8,49 +8,50 @@ export interface ClientCredentials {
   readonly key: KeyObject;
 }
 
-export interface DoctorContext {
+/** The parts that are examined. */
+export interface Target {
   readonly deployment: Deployment;
   readonly outside: URL | undefined;
   readonly peers: readonly URL[];
   readonly credentials: ClientCredentials | undefined;
   /** Limit of each request, in milliseconds. */
   readonly timeout: number;
-  /** Fetches the discovery document once; `undefined` without an issuer. */
-  fetchDiscovery(): Promise<FetchedDocument> | undefined;
 }
+
+export interface DoctorContext extends Target {
+  /** Fetches the discovery document of the issuer once. */
+  fetchDiscovery(issuer: string): Promise<FetchedDocument>;
+}
+
+export type Outcomes = Outcome | readonly Outcome[];
 
 export interface DoctorCheck {
   readonly id: string;
   readonly title: string;
-  run(context: DoctorContext): Promise<readonly Outcome[]>;
+  run(context: DoctorContext): Promise<Outcomes>;
 }
 
-export function createContext(parts: Omit<DoctorContext, 'fetchDiscovery'>): DoctorContext {
-  const { deployment, timeout } = parts;
-  const { issuer, environment, ca } = deployment;
+export function createContext(target: Target): DoctorContext {
+  const { environment, ca } = target.deployment;
   let fetched: Promise<FetchedDocument> | undefined;
   return {
-    ...parts,
-    fetchDiscovery() {
-      if (issuer === undefined) return undefined;
+    ...target,
+    fetchDiscovery(issuer) {
       const slash = issuer.endsWith('/') ? '' : '/';
-      fetched ??= fetchDocument(`${issuer}${slash}.well-known/openid-configuration`, { environment, ca, timeout });
+      const url = `${issuer}${slash}.well-known/openid-configuration`;
+      fetched ??= fetchDocument(url, { environment, ca, timeout: target.timeout });
       return fetched;
     },
   };
 }
 
 export async function runChecks(checks: readonly DoctorCheck[], context: DoctorContext): Promise<readonly Finding[]> {
-  const all = await Promise.all(
-    checks.map(async ({ id, run }) => {
-      const outcomes = await run(context).catch((error: unknown): readonly Outcome[] => [
-        {
-          level: 'unknown',
-          seen: `the check crashed (${describeError(error, context.timeout)}); the service may be healthy`,
-        },
-      ]);
-      return outcomes.map((outcome) => ({ check: id, ...outcome }));
-    }),
-  );
-  return all.flat();
+  const all = checks.map(async ({ id, run }) => {
+    const outcomes = await run(context).catch((error: unknown): Outcome => {
+      const crash = describeError(error, context.timeout);
+      return { level: 'unknown', seen: `the check crashed (${crash}); the service may be healthy` };
+    });
+    return [outcomes].flat().map((outcome) => ({ check: id, ...outcome }));
+  });
+  return (await Promise.all(all)).flat();
 }

@@ -17,9 +17,9 @@ export interface Finding {
 
 export type Outcome = Omit<Finding, 'check'>;
 
-export interface Problem {
+interface Problem {
   readonly seen: string;
-  readonly expected?: string;
+  readonly expected?: string | undefined;
   readonly fix: string;
 }
 
@@ -39,13 +39,8 @@ export function problem(code: Code, { seen, expected, fix }: Problem): Outcome {
   };
 }
 
-export interface FindingCode {
-  readonly level: 'fail' | 'warn';
-  readonly meaning: string;
-}
-
-const fail = (meaning: string): FindingCode => ({ level: 'fail', meaning });
-const warn = (meaning: string): FindingCode => ({ level: 'warn', meaning });
+const fail = (meaning: string) => ({ level: 'fail', meaning }) as const;
+const warn = (meaning: string) => ({ level: 'warn', meaning }) as const;
 
 /** All codes. A code never gets another meaning, and is never used again after its removal. */
 export const findingCodes = {
@@ -106,6 +101,6 @@ export const findingCodes = {
   D261: warn('Redis may evict cutoffs when its memory is full.'),
   D262: warn('Access tokens have no sid, so a logout of a session does not end them.'),
   D263: warn('The running service reports the store of cutoffs or a stream as degraded.'),
-} as const satisfies Readonly<Record<string, FindingCode>>;
+} as const;
 
 export type Code = keyof typeof findingCodes;

@@ -6,52 +6,60 @@ import { showUrl } from '../../http/shown-url.ts';
 import { describeListenFailure } from '../../server/listener/listener.ts';
 import type { SettingName } from '../../server/settings/setting-table.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import type { Deployment } from './deployments.ts';
-import type { DoctorCheck, DoctorContext } from './examination.ts';
+import { type Deployment, findAdmin } from './deployments.ts';
+import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
-import { accepts, describeError, sendRequest } from './requests.ts';
+import { accepts, bareHost, describeError, sendRequest } from './requests.ts';
 
-const noSettings = 'needs settings';
-const renewalDays = 14;
 const day = 24 * 3600 * 1000;
+/** Milliseconds before its end in which a certificate is to be renewed. */
+const renewal = 14 * day;
 
-async function checkCertificate({ deployment, outside }: DoctorContext): Promise<readonly Outcome[]> {
-  const { settings, nameOf } = deployment;
-  if (settings === undefined) return [skipped(noSettings)];
-  const { tlsCert, tlsKey, tlsClientCa, externalUrl } = settings;
-  if (tlsCert === '') return [skipped('TLS_CERT is not set')];
-  const files = [
-    ['tlsCert', tlsCert, (pem: string) => new X509Certificate(pem)],
-    ['tlsKey', tlsKey, createPrivateKey],
-    ...(tlsClientCa === '' ? [] : [['tlsClientCa', tlsClientCa, (pem: string) => new X509Certificate(pem)] as const]),
-  ] as const;
-  const unusable: Outcome[] = [];
-  for (const [setting, file, parse] of files) {
-    const seen = await readFile(file, 'utf8').then(
-      (pem) => describeDefect(pem, parse),
-      (error: unknown) => describeError(error, 0),
-    );
-    const name = nameOf(setting);
-    if (seen !== undefined) {
-      unusable.push(problem('D222', { seen: `${name}: ${seen}`, fix: `Set ${name} to a readable PEM file.` }));
-    }
-  }
+/** Runs a check with the settings, if they are known. */
+function withSettings(check: (settings: Settings, context: DoctorContext) => Promise<Outcomes>): DoctorCheck['run'] {
+  return async (context) => {
+    const { settings } = context.deployment;
+    return settings === undefined ? skipped('needs settings') : check(settings, context);
+  };
+}
+
+async function checkCertificate(settings: Settings, { deployment, outside }: DoctorContext): Promise<Outcomes> {
+  const { nameOf } = deployment;
+  if (settings.tlsCert === '') return skipped('TLS_CERT is not set');
+  const readCertificate = (pem: string) => new X509Certificate(pem);
+  const unusable = [
+    await findDefect(deployment, settings, 'tlsCert', readCertificate),
+    await findDefect(deployment, settings, 'tlsKey', createPrivateKey),
+    settings.tlsClientCa === '' ? undefined : await findDefect(deployment, settings, 'tlsClientCa', readCertificate),
+  ].filter((outcome) => outcome !== undefined);
   if (unusable.length > 0) return unusable;
-  const certificate = new X509Certificate(await readFile(tlsCert, 'utf8'));
-  if (!certificate.checkPrivateKey(createPrivateKey(await readFile(tlsKey, 'utf8')))) {
+  const certificate = readCertificate(await readFile(settings.tlsCert, 'utf8'));
+  if (!certificate.checkPrivateKey(createPrivateKey(await readFile(settings.tlsKey, 'utf8')))) {
     const fix = `Set ${nameOf('tlsKey')} to the key that the certificate was issued for.`;
-    return [problem('D221', { seen: `${nameOf('tlsKey')} does not match ${nameOf('tlsCert')}`, fix })];
+    return problem('D221', { seen: `${nameOf('tlsKey')} does not match ${nameOf('tlsCert')}`, fix });
   }
+  const { externalUrl } = settings;
   const host = outside?.hostname ?? (externalUrl === '' ? undefined : new URL(externalUrl).hostname);
   return [describeValidity(certificate), ...checkName(certificate, host)];
 }
 
-function describeDefect(pem: string, parse: (pem: string) => unknown): string | undefined {
+async function findDefect(
+  { nameOf }: Deployment,
+  settings: Settings,
+  setting: 'tlsCert' | 'tlsKey' | 'tlsClientCa',
+  parse: (pem: string) => unknown,
+): Promise<Outcome | undefined> {
+  let defect = 'the file is not PEM';
   try {
+    const pem = await readFile(settings[setting], 'utf8').catch((error: unknown) => {
+      defect = describeError(error, 0);
+      throw error;
+    });
     parse(pem);
     return undefined;
   } catch {
-    return 'the file is not PEM';
+    const name = nameOf(setting);
+    return problem('D222', { seen: `${name}: ${defect}`, fix: `Set ${name} to a readable PEM file.` });
   }
 }
 
@@ -60,36 +68,30 @@ function describeValidity({ validFrom, validTo }: X509Certificate): Outcome {
   const fix = 'Renew the certificate, then send SIGHUP.';
   const seen = `valid from ${validFrom} to ${validTo}`;
   if (now < Date.parse(validFrom) || now >= Date.parse(validTo)) return problem('D220', { seen, fix });
-  if (now >= Date.parse(validTo) - renewalDays * day) return problem('D224', { seen, fix });
+  if (now >= Date.parse(validTo) - renewal) return problem('D224', { seen, fix });
   return ok(`valid to ${validTo}`);
 }
 
 function checkName(certificate: X509Certificate, host: string | undefined): readonly Outcome[] {
   if (host === undefined) return [];
-  const bare = host.replace(/^\[|\]$/g, '');
+  const bare = bareHost(host);
   if ((isIP(bare) === 0 ? certificate.checkHost(bare) : certificate.checkIP(bare)) !== undefined) return [];
   const names = certificate.subjectAltName ?? 'no name';
   return [problem('D223', { seen: `the certificate is for ${names}`, expected: host, fix: 'Issue it for that name.' })];
 }
 
-async function checkPorts({ deployment, timeout }: DoctorContext): Promise<readonly Outcome[]> {
-  const { settings } = deployment;
-  if (settings === undefined) return [skipped(noSettings)];
-  if (await isRunning(settings, timeout)) return [skipped('the service is running and uses its ports')];
+async function checkPorts(settings: Settings, { deployment, timeout }: DoctorContext): Promise<Outcomes> {
+  const admin = findAdmin(settings);
+  const health = admin && (await sendRequest(new URL('/healthz', admin), { timeout }).catch(() => undefined));
+  if (health && health.status === 200 && health.body === '{"status":"ok"}') {
+    return skipped('the service is running and uses its ports');
+  }
   const { host, port, adminHost, adminPort } = settings;
   const problems = [
-    ...(host.startsWith('unix:') ? [] : [await tryAddress(deployment, host, port, ['host', 'port'])]),
-    ...(adminPort === 'off' ? [] : [await tryAddress(deployment, adminHost, adminPort, ['adminHost', 'adminPort'])]),
+    host.startsWith('unix:') ? undefined : await tryAddress(deployment, host, port, ['host', 'port']),
+    adminPort === 'off' ? undefined : await tryAddress(deployment, adminHost, adminPort, ['adminHost', 'adminPort']),
   ].filter((outcome) => outcome !== undefined);
-  return problems.length > 0 ? problems : [ok('the ports are free')];
-}
-
-async function isRunning({ adminHost, adminPort }: Settings, timeout: number): Promise<boolean> {
-  if (adminPort === 'off' || adminPort === 0) return false;
-  const host = adminHost === '0.0.0.0' || adminHost === '::' ? 'localhost' : adminHost;
-  const url = new URL(`http://${host.includes(':') ? `[${host}]` : host}:${adminPort}/healthz`);
-  const response = await sendRequest(url, { timeout }).catch(() => undefined);
-  return response?.status === 200 && response.body === '{"status":"ok"}';
+  return problems.length > 0 ? problems : ok('the ports are free');
 }
 
 async function tryAddress(
@@ -104,44 +106,44 @@ async function tryAddress(
     return undefined;
   } catch (error) {
     const settings = { host: nameOf(hostSetting), port: nameOf(portSetting) };
-    const [seen = '', fix = ''] = describeListenFailure(
-      { shown: `${host}:${port}`, isUnix: false, settings },
-      error,
-    ).split('; ');
+    const described = describeListenFailure({ shown: `${host}:${port}`, isUnix: false, settings }, error);
+    const [seen = '', fix = ''] = described.split('; ');
     return problem(describeError(error, 0) === 'EADDRINUSE' ? 'D230' : 'D231', { seen, fix });
   } finally {
     server.close();
   }
 }
 
-async function checkUpstream({ deployment, timeout }: DoctorContext): Promise<readonly Outcome[]> {
+async function checkUpstream({ deployment, timeout }: DoctorContext): Promise<Outcomes> {
   const { settings, nameOf } = deployment;
-  if (settings === undefined || settings.upstream === '') return [skipped('UPSTREAM is not set')];
+  if (settings === undefined || settings.upstream === '') return skipped('UPSTREAM is not set');
   const shown = showUrl(settings.upstream);
-  if (!/^https?:/.test(settings.upstream)) return [skipped(`the upstream is ${shown}`)];
-  if (await accepts(new URL(settings.upstream), timeout)) return [ok(`${shown} accepts connections`)];
+  if (!/^https?:/.test(settings.upstream)) return skipped(`the upstream is ${shown}`);
+  if (await accepts(new URL(settings.upstream), timeout)) return ok(`${shown} accepts connections`);
   const fix = `Start the upstream, or correct host and port in ${nameOf('upstream')}.`;
-  return [problem('D240', { seen: `${shown} does not accept connections`, fix })];
+  return problem('D240', { seen: `${shown} does not accept connections`, fix });
 }
 
-async function checkKeysCache({ deployment }: DoctorContext): Promise<readonly Outcome[]> {
+async function checkKeysCache({ deployment }: DoctorContext): Promise<Outcomes> {
   const { settings, nameOf } = deployment;
-  if (settings === undefined || settings.keysCache === '') return [skipped('KEYS_CACHE is not set')];
+  if (settings === undefined || settings.keysCache === '') return skipped('KEYS_CACHE is not set');
   const folder = dirname(settings.keysCache);
-  return access(folder, constants.W_OK | constants.X_OK).then(
-    () => [ok(`${folder} is writable`)],
-    (error: unknown) => [
-      problem('D250', {
-        seen: `${nameOf('keysCache')}: ${folder}: ${describeError(error, 0)}`,
-        fix: `Create the folder, writable for the user of the service only: install -d -m 700 ${folder}`,
-      }),
-    ],
-  );
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+    return ok(`${folder} is writable`);
+  } catch (error) {
+    const fix = `Create the folder, writable for the user of the service only: install -d -m 700 ${folder}`;
+    return problem('D250', { seen: `${nameOf('keysCache')}: ${folder}: ${describeError(error, 0)}`, fix });
+  }
 }
 
 export const hostChecks: readonly DoctorCheck[] = [
-  { id: 'certificate', title: 'The certificate of the service is valid and matches its key.', run: checkCertificate },
-  { id: 'ports', title: 'The service can listen on its ports.', run: checkPorts },
+  {
+    id: 'certificate',
+    title: 'The certificate of the service is valid and matches its key.',
+    run: withSettings(checkCertificate),
+  },
+  { id: 'ports', title: 'The service can listen on its ports.', run: withSettings(checkPorts) },
   { id: 'upstream', title: 'The upstream of the gate accepts connections.', run: checkUpstream },
   { id: 'cache', title: 'The key cache can be written.', run: checkKeysCache },
 ];

@@ -2,40 +2,39 @@ import { createPrivateKey, createPublicKey, hash, type KeyObject, randomUUID } f
 import { readNonceClaim } from '../../dpop/nonce.ts';
 import { failures } from '../../failures.ts';
 import { signCompact } from '../../jose/sign.ts';
-import type { ClientCredentials, DoctorCheck, DoctorContext } from './examination.ts';
+import type { ClientCredentials, DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
 import { targetOf } from './outside-checks.ts';
 import { describeError, type HttpResponse, headerOf, sendRequest } from './requests.ts';
 
-const fewPeers = 'needs --peer URL at least twice';
 const noCredentials = 'needs --token-file and --dpop-key-file: a bound token and its key';
 
 /** An instance. Its requests have the Host of the clients' URL. */
 interface Instance {
   readonly shown: string;
-  get(proof: string | undefined): Promise<HttpResponse>;
+  get(headers?: Readonly<Record<string, string>>, path?: string): Promise<HttpResponse>;
 }
 
-function openInstances(
-  context: DoctorContext,
-): { readonly target: URL; readonly instances: readonly Instance[] } | undefined {
-  const [first, second] = context.peers;
-  if (first === undefined || second === undefined) return undefined;
-  const target = targetOf(context.outside ?? first, context);
-  const instances = context.peers.map((peer) => {
-    const url = new URL(target.pathname, peer);
-    const get: Instance['get'] = (proof) =>
-      sendRequest(url, {
-        timeout: context.timeout,
-        headers: {
-          host: target.host,
-          'x-forwarded-proto': target.protocol.slice(0, -1),
-          ...(proof !== undefined && { authorization: `DPoP ${context.credentials?.token ?? ''}`, dpop: proof }),
-        },
-      });
-    return { shown: peer.origin, get };
-  });
-  return { target, instances };
+interface Peers extends DoctorContext {
+  readonly target: URL;
+  readonly instances: readonly [Instance, Instance, ...Instance[]];
+}
+
+/** Runs a check with the instances, if there are at least two. */
+function withInstances(check: (peers: Peers) => Promise<Outcomes>): DoctorCheck['run'] {
+  return async (context) => {
+    const { outside, peers, timeout } = context;
+    const [first, second, ...others] = peers;
+    if (first === undefined || second === undefined) return skipped('needs --peer URL at least twice');
+    const target = targetOf(outside ?? first, context);
+    const forwarded = { host: target.host, 'x-forwarded-proto': target.protocol.slice(0, -1) };
+    const open = (peer: URL): Instance => ({
+      shown: peer.origin,
+      get: (headers, path = target.pathname) =>
+        sendRequest(new URL(path, peer), { timeout, headers: { ...forwarded, ...headers } }),
+    });
+    return check({ ...context, target, instances: [open(first), open(second), ...others.map(open)] });
+  };
 }
 
 const unreachable = (shown: string, error: unknown, timeout: number): Outcome =>
@@ -44,120 +43,111 @@ const unreachable = (shown: string, error: unknown, timeout: number): Outcome =>
     fix: 'Start the instance, or correct its address. For https, the certificate must be for that address.',
   });
 
-/** Gets a nonce of an instance: with any 401, or with the refusal of a proof without one. */
-async function getNonce({ get }: Instance, target: URL, credentials: ClientCredentials): Promise<string | undefined> {
-  const nonce = headerOf(await get(undefined), 'dpop-nonce');
-  if (nonce !== undefined) return nonce;
-  return headerOf(await get(makeProof({ url: target, ...credentials, nonce: undefined })), 'dpop-nonce');
+/** Queries every instance at the same time. */
+async function queryAll<Value>(
+  { instances, timeout }: Peers,
+  query: (instance: Instance) => Promise<Value>,
+): Promise<{ readonly values: readonly Value[]; readonly failed: readonly Outcome[] }> {
+  const settled = instances.map((instance) =>
+    query(instance).then(
+      (value) => ({ value }),
+      (error: unknown) => ({ failure: unreachable(instance.shown, error, timeout) }),
+    ),
+  );
+  const results = await Promise.all(settled);
+  return {
+    values: results.flatMap((result) => ('value' in result ? [result.value] : [])),
+    failed: results.flatMap((result) => ('failure' in result ? [result.failure] : [])),
+  };
 }
+
+const nonceOf = (response: HttpResponse): string | undefined => headerOf(response, 'dpop-nonce');
 
 const maxRounds = 5;
 
 /** Compares nonces of the same second. With one secret they are equal. */
-async function compareNonces(
-  instances: readonly Instance[],
-  secret: string,
-  timeout: number,
-): Promise<readonly Outcome[]> {
+async function compareNonces(peers: Peers): Promise<Outcomes> {
+  const { instances } = peers;
   for (let round = 0; round < maxRounds; round++) {
-    const nonces = await Promise.all(
-      instances.map(({ get, shown }) =>
-        get(undefined).then(
-          (response) => headerOf(response, 'dpop-nonce'),
-          (error: unknown) => unreachable(shown, error, timeout),
-        ),
-      ),
-    );
-    const unreachableOnes = nonces.filter((nonce) => typeof nonce === 'object');
-    if (unreachableOnes.length > 0) return unreachableOnes;
-    const known = nonces.filter((nonce) => typeof nonce === 'string');
-    const [first] = known;
-    if (first === undefined || known.length < nonces.length) {
-      return [skipped(`an instance sends no nonce without a proof: ${noCredentials}`)];
+    const { values, failed } = await queryAll(peers, async ({ get }) => nonceOf(await get()));
+    if (failed.length > 0) return failed;
+    const [first] = values;
+    const known = values.filter((nonce) => nonce !== undefined);
+    if (first === undefined || known.length < values.length) {
+      return skipped(`an instance sends no nonce without a proof: ${noCredentials}`);
     }
     // A nonce contains its second and the generation of the replay store. Try again at the edge of a second.
     if (known.some((nonce) => readNonceClaim(nonce) !== readNonceClaim(first))) continue;
     const strangers = instances.filter((_, index) => known[index] !== first);
     return strangers.length === 0
-      ? [ok(`${instances.length} instances send the same nonce`)]
-      : [describeStrangers(strangers, instances[0], secret)];
+      ? ok(`${instances.length} instances send the same nonce`)
+      : describeStrangers(strangers, peers);
   }
-  return [
-    skipped(
-      `clocks or replay stores of the instances differ, so the nonces are comparable only with a proof: ${noCredentials}`,
-    ),
-  ];
+  return skipped(
+    `clocks or replay stores of the instances differ, so the nonces are comparable only with a proof: ${noCredentials}`,
+  );
 }
 
-function describeStrangers(strangers: readonly Instance[], first: Instance | undefined, secret: string): Outcome {
+function describeStrangers(strangers: readonly Instance[], { instances: [first], deployment }: Peers): Outcome {
+  const secret = deployment.nameOf('dpopNonceSecret');
   return problem('D140', {
-    seen: `${strangers.map(({ shown }) => shown).join(', ')} does not know a nonce of ${first?.shown}: ${secret} differs`,
+    seen: `${strangers.map(({ shown }) => shown).join(', ')} does not know a nonce of ${first.shown}: ${secret} differs`,
     expected: 'each instance accepts the nonces of the others',
     fix: `Set the same ${secret} for all instances, and restart them.`,
   });
 }
 
 /** Sends a nonce of the first instance to the others. They accept it if they share its secret. */
-async function checkNonces(context: DoctorContext): Promise<readonly Outcome[]> {
-  const opened = openInstances(context);
-  if (opened === undefined) return [skipped(fewPeers)];
-  const { credentials } = context;
-  const { target, instances } = opened;
-  const secret = context.deployment.nameOf('dpopNonceSecret');
-  if (credentials === undefined) return compareNonces(instances, secret, context.timeout);
-  const nonces = await Promise.all(
-    instances.map((each) =>
-      getNonce(each, target, credentials).catch((error: unknown) => unreachable(each.shown, error, context.timeout)),
-    ),
+async function checkNonces(peers: Peers): Promise<Outcomes> {
+  const { credentials, target, instances } = peers;
+  if (credentials === undefined) return compareNonces(peers);
+  const prove = (nonce?: string) => proveFor(credentials, target, nonce);
+  // Any 401 has a nonce, or the refusal of a proof without one.
+  const { values, failed } = await queryAll(
+    peers,
+    async ({ get }) => nonceOf(await get()) ?? nonceOf(await get(prove())),
   );
-  const unreachableOnes = nonces.filter((nonce) => typeof nonce === 'object');
-  if (unreachableOnes.length > 0) return unreachableOnes;
-  const [nonce] = nonces;
-  if (typeof nonce !== 'string' || nonces.includes(undefined)) return [skipped('an instance sends no nonce')];
-  const responses = await Promise.all(
-    instances.slice(1).map(({ get }) => get(makeProof({ url: target, ...credentials, nonce }))),
-  );
-  const isForeign = responses.map((response) => describeRefusal(response) === failures.invalid_proof_nonce.description);
-  if (!isForeign.includes(true)) return [ok(`${instances.length} instances know the nonces of each other`)];
-  const strangers = instances.slice(1).filter((_, index) => isForeign[index]);
-  return [describeStrangers(strangers, instances[0], secret)];
+  if (failed.length > 0) return failed;
+  const [nonce] = values;
+  if (values.includes(undefined)) return skipped('an instance sends no nonce');
+  const responses = await Promise.all(instances.slice(1).map(({ get }) => get(prove(nonce))));
+  const strangers = instances.slice(1).filter((_, index) => {
+    const response = responses[index];
+    return response !== undefined && describeRefusal(response) === failures.invalid_proof_nonce.description;
+  });
+  return strangers.length === 0
+    ? ok(`${instances.length} instances know the nonces of each other`)
+    : describeStrangers(strangers, peers);
 }
 
 /** Sends one proof to two instances. Only the first may accept it. */
-async function checkReplay(context: DoctorContext): Promise<readonly Outcome[]> {
-  const opened = openInstances(context);
-  if (opened === undefined) return [skipped(fewPeers)];
-  const { credentials } = context;
-  if (credentials === undefined) return [skipped(noCredentials)];
-  const { target, instances } = opened;
-  const [first, second] = instances as readonly [Instance, Instance]; // openInstances returns at least two
-  const send = async (nonce: string | undefined) => {
-    const proof = makeProof({ url: target, ...credentials, nonce });
-    return { proof, response: await first.get(proof) };
-  };
+async function checkReplay({ credentials, target, instances, deployment, timeout }: Peers): Promise<Outcomes> {
+  if (credentials === undefined) return skipped(noCredentials);
+  const [first, second] = instances;
   try {
-    let sent = await send(undefined);
-    const nonce = headerOf(sent.response, 'dpop-nonce');
-    if (sent.response.status === 401 && nonce !== undefined) sent = await send(nonce);
-    if (sent.response.status === 401 || sent.response.status === 400) {
-      return [skipped(`${first.shown} does not accept the token with its proof: ${describeRefusal(sent.response)}`)];
+    let proven = proveFor(credentials, target, undefined);
+    let response = await first.get(proven);
+    const nonce = nonceOf(response);
+    if (response.status === 401 && nonce !== undefined) {
+      proven = proveFor(credentials, target, nonce);
+      response = await first.get(proven);
     }
-    const again = await second.get(sent.proof);
+    if (response.status === 401 || response.status === 400) {
+      return skipped(`${first.shown} does not accept the token with its proof: ${describeRefusal(response)}`);
+    }
+    const again = await second.get(proven);
     if (again.status === 401) {
       return /used before/.test(again.body + (headerOf(again, 'www-authenticate') ?? ''))
-        ? [ok('a second instance refuses a used proof')]
-        : [skipped(`${second.shown} refuses the proof for another reason: ${describeRefusal(again)}`)];
+        ? ok('a second instance refuses a used proof')
+        : skipped(`${second.shown} refuses the proof for another reason: ${describeRefusal(again)}`);
     }
-    const name = context.deployment.nameOf('replayStore');
-    return [
-      problem('D180', {
-        seen: `${first.shown} and ${second.shown} both accepted one proof`,
-        expected: 'a refusal by the second',
-        fix: `Share one store between all instances: ${name}=redis://host:6379`,
-      }),
-    ];
+    return problem('D180', {
+      seen: `${first.shown} and ${second.shown} both accepted one proof`,
+      expected: 'a refusal by the second',
+      fix: `Share one store between all instances: ${deployment.nameOf('replayStore')}=redis://host:6379`,
+    });
   } catch (error) {
-    return [unreachable('an instance', error, context.timeout)];
+    return unreachable('an instance', error, timeout);
   }
 }
 
@@ -167,50 +157,29 @@ function describeRefusal(response: HttpResponse): string {
 }
 
 /** Compares the audiences in the metadata of the instances (RFC 9728). */
-async function checkAudiences(context: DoctorContext): Promise<readonly Outcome[]> {
-  const opened = openInstances(context);
-  if (opened === undefined) return [skipped(fewPeers)];
-  const { timeout, peers } = context;
-  const headers = { host: opened.target.host, 'x-forwarded-proto': opened.target.protocol.slice(0, -1) };
-  const found = await Promise.all(
-    peers.map((peer) =>
-      sendRequest(new URL('/.well-known/oauth-protected-resource', peer), { timeout, headers }).then(
-        ({ body }) => ({ shown: peer.origin, audience: /"resource":"([^"]*)"/.exec(body)?.[1] }),
-        (error: unknown) => unreachable(peer.origin, error, timeout),
-      ),
-    ),
-  );
-  const failed = found.filter((each) => 'level' in each);
+async function checkAudiences(peers: Peers): Promise<Outcomes> {
+  const { values, failed } = await queryAll(peers, async ({ shown, get }) => {
+    const { body } = await get({}, '/.well-known/oauth-protected-resource');
+    return { shown, audience: /"resource":"([^"]*)"/.exec(body)?.[1] };
+  });
   if (failed.length > 0) return failed;
-  const audiences = found.filter((each) => 'shown' in each);
-  const [first] = audiences;
-  const { audience } = first ?? {};
-  if (audience === undefined || audiences.some((each) => each.audience === undefined)) {
-    return [skipped('an instance publishes no metadata')];
-  }
-  const others = audiences.filter((each) => each.audience !== audience);
-  if (others.length === 0) return [ok(`${audiences.length} instances have the audience ${audience}`)];
-  return [
-    problem('D142', {
-      seen: others.map((each) => `${each.shown} has ${each.audience}`).join(', '),
-      expected: `${audience}, as ${first?.shown} has`,
-      fix: `Set the same ${context.deployment.nameOf('audience')} for all instances, and restart them.`,
-    }),
-  ];
+  const [first] = values;
+  const audience = first?.audience;
+  if (values.some((each) => each.audience === undefined)) return skipped('an instance publishes no metadata');
+  const others = values.filter((each) => each.audience !== audience);
+  if (others.length === 0) return ok(`${values.length} instances have the audience ${audience}`);
+  return problem('D142', {
+    seen: others.map((each) => `${each.shown} has ${each.audience}`).join(', '),
+    expected: `${audience}, as ${first?.shown} has`,
+    fix: `Set the same ${peers.deployment.nameOf('audience')} for all instances, and restart them.`,
+  });
 }
 
 export const peerChecks: readonly DoctorCheck[] = [
-  { id: 'audiences', title: 'All instances have the same audience.', run: checkAudiences },
-  { id: 'nonces', title: 'All instances accept the nonces of each other.', run: checkNonces },
-  { id: 'replay', title: 'All instances share one replay store.', run: checkReplay },
+  { id: 'audiences', title: 'All instances have the same audience.', run: withInstances(checkAudiences) },
+  { id: 'nonces', title: 'All instances accept the nonces of each other.', run: withInstances(checkNonces) },
+  { id: 'replay', title: 'All instances share one replay store.', run: withInstances(checkReplay) },
 ];
-
-export interface ProofTarget {
-  readonly url: URL;
-  readonly token: string;
-  readonly key: KeyObject;
-  readonly nonce: string | undefined;
-}
 
 const algs: ReadonlyMap<unknown, string> = new Map([
   ['P-256', 'ES256'],
@@ -228,17 +197,13 @@ export function readProofKey(text: string): KeyObject {
   return key;
 }
 
-/** Creates a proof for a GET (RFC 9449 §4.2). */
-export function makeProof({ url, token, key, nonce }: ProofTarget): string {
+/** Creates the headers of a GET with a new proof (RFC 9449 §4.2). */
+function proveFor({ token, key }: ClientCredentials, url: URL, nonce: string | undefined) {
   const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' });
   const alg = algs.get(crv) ?? 'ES256'; // checked when the key was read
-  const claims = {
-    jti: randomUUID(),
-    htm: 'GET',
-    htu: url.origin + url.pathname,
-    iat: Math.floor(Date.now() / 1000),
-    ath: hash('sha256', token, 'base64url'),
-    nonce,
-  };
-  return signCompact({ typ: 'dpop+jwt', alg, jwk: { kty, crv, x, y } }, claims, { alg, privateKey: key });
+  const iat = Math.floor(Date.now() / 1000);
+  const ath = hash('sha256', token, 'base64url');
+  const claims = { jti: randomUUID(), htm: 'GET', htu: url.origin + url.pathname, iat, ath, nonce };
+  const proof = signCompact({ typ: 'dpop+jwt', alg, jwk: { kty, crv, x, y } }, claims, { alg, privateKey: key });
+  return { authorization: `DPoP ${token}`, dpop: proof };
 }

@@ -2,48 +2,77 @@ import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/repl
 import { AccessError } from '../../failures.ts';
 import { showUrl } from '../../http/shown-url.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
-import type { DoctorCheck, DoctorContext } from './examination.ts';
+import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Code, type Outcome, ok, problem, skipped } from './finding.ts';
 import { describeError, describeTimeout } from './requests.ts';
 
-/** Codes for errors of Redis and of its client, by the beginning of their message. First match. */
-const errorCodes: readonly (readonly [RegExp, Code])[] = [
-  [
-    /^(?:WRONGPASS|NOAUTH|ERR AUTH|ERR invalid password|ERR Client sent AUTH|ERR Protocol error: unauthenticated)/,
-    'D151',
-  ],
-  [/^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/, 'D152'],
-  [/^(?:READONLY|MISCONF|NOREPLICAS)\b/, 'D155'],
-  [/^OOM\b/, 'D156'],
-  [/^(?:NOPERM|ERR unknown command)/, 'D157'],
-  [/^ERR max number of clients/, 'D158'],
-  [/in time$/, 'D159'],
+interface RedisError {
+  /** Beginning of the message of Redis or of its client. */
+  readonly form: RegExp;
+  readonly code: Code;
+  readonly fix: (setting: string) => string;
+}
+
+/** First match. */
+const redisErrors: readonly RedisError[] = [
+  {
+    form: /^(?:WRONGPASS|NOAUTH|ERR AUTH|ERR invalid password|ERR Client sent AUTH|ERR Protocol error: unauthenticated)/,
+    code: 'D151',
+    fix: (name) => `Correct user and password in ${name}. Percent-encode other characters than letters and digits.`,
+  },
+  {
+    form: /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
+    code: 'D152',
+    fix: (name) => `Set ${name} to redis+cluster://host:port,…, or to a server without cluster mode.`,
+  },
+  {
+    form: /^(?:READONLY|MISCONF|NOREPLICAS)\b/,
+    code: 'D155',
+    fix: (name) => `Set ${name} to the master, or to its sentinels. If it is the master, free its disk.`,
+  },
+  { form: /^OOM\b/, code: 'D156', fix: () => 'CONFIG SET maxmemory with a larger limit, or remove other data.' },
+  {
+    form: /^(?:NOPERM|ERR unknown command)/,
+    code: 'D157',
+    fix: () => 'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping',
+  },
+  {
+    form: /^ERR max number of clients/,
+    code: 'D158',
+    fix: () => 'CONFIG SET maxclients with a larger limit, or reduce WORKERS.',
+  },
 ];
 
-async function checkRedis({ deployment, timeout }: DoctorContext): Promise<readonly Outcome[]> {
+async function checkRedis({ deployment, timeout }: DoctorContext): Promise<Outcomes> {
   const { settings, nameOf } = deployment;
-  if (settings === undefined) return [skipped('the replay store is unknown without settings')];
+  if (settings === undefined) return skipped('the replay store is unknown without settings');
   const { replayStore: url, replayTimeout } = settings;
   const shown = showUrl(url);
-  if (!/^rediss?[:+]/.test(url)) return [skipped(`the replay store is ${shown}`)];
-  const name = nameOf('replayStore');
+  if (!/^rediss?[:+]/.test(url)) return skipped(`the replay store is ${shown}`);
   const redis = await import('@redis/client').catch(() => undefined);
   if (redis === undefined) {
-    return [problem('D154', { seen: 'the package @redis/client is missing', fix: 'npm install @redis/client' })];
+    return problem('D154', { seen: 'the package @redis/client is missing', fix: 'npm install @redis/client' });
   }
   let options: RedisReplayOptions;
   try {
     options = await readRedisOptions(settings);
   } catch (error) {
     // The message of a StartFailure.
-    return [problem('D222', { seen: (error as Error).message, fix: 'Set readable PEM files.' })];
+    return problem('D222', { seen: (error as Error).message, fix: 'Set readable PEM files.' });
   }
   const failure = await useStore(url, options, timeout);
-  if (failure !== undefined) return [explainFailure(failure, { shown, name, replayTimeout })];
+  if (failure !== undefined) {
+    const { isConnected, message } = failure;
+    if (isConnected && /in time$/.test(message)) {
+      const fix = 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.';
+      return problem('D159', { seen: `${shown}: no response within ${replayTimeout} ms`, fix });
+    }
+    return explainFailure(message, shown, nameOf('replayStore'));
+  }
   // The INFO of sentinels and of a cluster is not about one server.
-  if (!/^rediss?:/.test(url)) return [ok(`${shown} responds`)];
+  if (!/^rediss?:/.test(url)) return ok(`${shown} responds`);
   const info = await readServerInfo(redis, { url, timeout, tls: options.tls });
-  return [checkEviction(info, 'D153') ?? ok(`${shown} responds, Redis ${readField(info, 'redis_version')}`)];
+  return checkEviction(info, 'D153') ?? ok(`${shown} responds, Redis ${readField(info, 'redis_version')}`);
 }
 
 /** Error of the replay store, before or after it was connected. */
@@ -59,10 +88,7 @@ async function useStore(url: string, options: RedisReplayOptions, timeout: numbe
     settle = resolve;
   });
   const timer = setTimeout(() => settle(new Error(describeTimeout(timeout))), timeout);
-  const store = await createRedisReplayStore(url, {
-    ...options,
-    onConnection: (_, cause) => settle(cause),
-  });
+  const store = await createRedisReplayStore(url, { ...options, onConnection: (_, cause) => settle(cause) });
   try {
     const cause = await connected;
     if (cause !== undefined) return { isConnected: false, message: messageOf(cause, timeout) };
@@ -81,28 +107,12 @@ function messageOf(cause: unknown, timeout: number): string {
   return /^[A-Z]+ |^no response|in time$/.test(message) ? message : describeError(cause, timeout);
 }
 
-function explainFailure(
-  { isConnected, message }: StoreFailure,
-  { shown, name, replayTimeout }: { readonly shown: string; readonly name: string; readonly replayTimeout: number },
-): Outcome {
-  const [, code] = errorCodes.find(([words]) => words.test(message)) ?? [undefined, 'D150' as const];
-  const known: Code = code === 'D159' && !isConnected ? 'D150' : code;
+function explainFailure(message: string, shown: string, setting: string): Outcome {
+  const known = redisErrors.find(({ form }) => form.test(message));
   const word = /^(?:ERR )?[\w' ]{1,40}/.exec(message)?.[0].trim() ?? '';
-  return problem(known, {
-    seen: known === 'D159' ? `${shown}: no response within ${replayTimeout} ms` : `${shown}: ${word}`,
-    fix: fixes[known]?.(name) ?? `Start Redis, or correct host and port in ${name}.`,
-  });
+  const fix = known?.fix(setting) ?? `Start Redis, or correct host and port in ${setting}.`;
+  return problem(known?.code ?? 'D150', { seen: `${shown}: ${word}`, fix });
 }
-
-const fixes: Readonly<Partial<Record<Code, (name: string) => string>>> = {
-  D151: (name) => `Correct user and password in ${name}. Percent-encode other characters than letters and digits.`,
-  D152: (name) => `Set ${name} to redis+cluster://host:port,…, or to a server without cluster mode.`,
-  D155: (name) => `Set ${name} to the master, or to its sentinels. If it is the master, free its disk.`,
-  D156: () => 'CONFIG SET maxmemory with a larger limit, or remove other data.',
-  D157: () => 'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping',
-  D158: () => 'CONFIG SET maxclients with a larger limit, or reduce WORKERS.',
-  D159: () => 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.',
-};
 
 interface ServerOptions {
   readonly url: string;

@@ -1,4 +1,4 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
@@ -8,7 +8,7 @@ import { type ProviderError, toProviderError } from '../../outbound/provider-err
 
 export interface HttpRequestOptions {
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Limit of the request, in milliseconds. */
   readonly timeout: number;
 }
@@ -20,7 +20,9 @@ export interface HttpResponse {
   readonly body: string;
 }
 
+/** Limits of bodies, in bytes. */
 const maxBody = 64 * 1024;
+const maxDocument = 256 * 1024;
 
 /** Sends a request without a proxy. Rejects with the error of the socket. */
 export function sendRequest(
@@ -30,7 +32,7 @@ export function sendRequest(
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const sent = send(url, { method, headers, agent: false, signal: AbortSignal.timeout(timeout) }, (response) => {
-      readBody(response).then((body) => {
+      readBody(response, maxBody).then((body) => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
         sent.destroy();
       }, reject);
@@ -40,14 +42,16 @@ export function sendRequest(
   });
 }
 
-async function readBody(response: IncomingMessage): Promise<string> {
-  let body = '';
-  response.setEncoding('utf8');
-  for await (const chunk of response) {
-    body += String(chunk);
-    if (body.length > maxBody) break;
+/** Reads a body, up to the chunk that exceeds the limit. */
+async function readBody(stream: AsyncIterable<Uint8Array>, limit: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > limit) break;
   }
-  return body;
+  return Buffer.concat(chunks).toString();
 }
 
 export function headerOf({ headers }: HttpResponse, name: string): string | undefined {
@@ -72,35 +76,35 @@ export function isPlainHttp(error: unknown): boolean {
   return /^(?:EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(describeError(error, 0));
 }
 
-export type FetchedDocument =
-  | {
-      readonly kind: 'response';
-      readonly status: number;
-      /** `undefined` if the body is not a JSON object. */
-      readonly document: JsonObject | undefined;
-      /** Seconds that the clock of the provider is ahead; `undefined` without a Date header. */
-      readonly lead: number | undefined;
-      /** Possible error of `lead`, in seconds. */
-      readonly uncertainty: number;
-      readonly milliseconds: number;
-      readonly proxy: EgressProxy | undefined;
-    }
-  | {
-      readonly kind: 'failed';
-      readonly error: ProviderError;
-      readonly message: string;
-      readonly proxy: EgressProxy | undefined;
-    };
+interface ProviderResponse {
+  readonly kind: 'response';
+  readonly status: number;
+  /** `undefined` if the body is not a JSON object. */
+  readonly document: JsonObject | undefined;
+  /** Seconds that the clock of the provider is ahead; `undefined` without a Date header. */
+  readonly lead: number | undefined;
+  /** Possible error of `lead`, in seconds. */
+  readonly uncertainty: number;
+  readonly milliseconds: number;
+  readonly proxy: EgressProxy | undefined;
+}
 
-export interface FetchDocumentOptions {
-  readonly environment: Readonly<Record<string, string | undefined>>;
+interface FailedRequest {
+  readonly kind: 'failed';
+  readonly error: ProviderError;
+  readonly message: string;
+  readonly proxy: EgressProxy | undefined;
+}
+
+export type FetchedDocument = ProviderResponse | FailedRequest;
+
+interface FetchDocumentOptions {
+  readonly environment: Environment;
   /** Additional trusted certificate, in PEM. */
   readonly ca?: string | undefined;
   /** Limit of the request, in milliseconds. */
   readonly timeout: number;
 }
-
-const maxBytes = 256 * 1024;
 
 /** Fetches a document with the client, proxy and certificates of the service. Never rejects. */
 export async function fetchDocument(
@@ -113,14 +117,23 @@ export async function fetchDocument(
   const sentAt = Date.now();
   try {
     const headers = { accept: 'application/json' };
-    const response = await client.fetch(url, { method: 'GET', headers, redirect: 'manual', signal });
+    const {
+      status,
+      headers: received,
+      body,
+    } = await client.fetch(url, {
+      method: 'GET',
+      headers,
+      redirect: 'manual',
+      signal,
+    });
     const respondedAt = Date.now();
-    const date = Date.parse(response.headers.get('date') ?? '');
-    const document = await readDocument(response.body as AsyncIterable<Uint8Array> | null); // async iterable on Node
+    const date = Date.parse(received.get('date') ?? '');
     return {
       kind: 'response',
-      status: response.status,
-      document,
+      status,
+      document:
+        body === null ? undefined : parseDocument(await readBody(body as AsyncIterable<Uint8Array>, maxDocument)), // async iterable on Node
       // Date has whole seconds: compare the middle of its second with the middle of the request.
       lead: Number.isNaN(date) ? undefined : (date + 500 - (sentAt + respondedAt) / 2) / 1000,
       uncertainty: 0.5 + (respondedAt - sentAt) / 2000,
@@ -135,16 +148,9 @@ export async function fetchDocument(
   }
 }
 
-async function readDocument(body: AsyncIterable<Uint8Array> | null): Promise<JsonObject | undefined> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body ?? []) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > maxBytes) return undefined;
-  }
+function parseDocument(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString());
+    const value: unknown = JSON.parse(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
@@ -161,7 +167,7 @@ export interface EgressProxy {
 }
 
 /** Finds the proxy for a URL by the rules of the HTTP client; `undefined` for a direct connection. */
-export function findProxy(url: URL, environment: Environment): EgressProxy | undefined {
+function findProxy(url: URL, environment: Environment): EgressProxy | undefined {
   const read = (name: string) => environment[name.toLowerCase()] || environment[name] || '';
   if (isExempt(url, read('NO_PROXY'))) return undefined;
   const variable = read('HTTPS_PROXY') === '' || url.protocol === 'http:' ? 'HTTP_PROXY' : 'HTTPS_PROXY';
@@ -184,10 +190,19 @@ function isExempt({ hostname, port, protocol }: URL, list: string): boolean {
     });
 }
 
+/** A host without the brackets of an IPv6 address. */
+export function bareHost(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+/** Reports whether a host accepts connections. */
 export function accepts({ hostname, port, protocol }: URL, timeout: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const host = hostname.replace(/^\[|\]$/g, '');
-    const socket = connect({ host, port: Number(port || (protocol === 'https:' ? 443 : 80)), timeout });
+    const socket = connect({
+      host: bareHost(hostname),
+      port: Number(port || (protocol === 'https:' ? 443 : 80)),
+      timeout,
+    });
     const settle = (accepted: boolean): void => {
       socket.destroy();
       resolve(accepted);

@@ -5,37 +5,30 @@ import type { DecisionDetail, StreamedDecisions } from '../../server/console/wir
 import { readBuild } from '../../server/lifecycle/version.ts';
 import { hidden } from '../../server/settings/setting-schemas.ts';
 import { showText } from '../../shown-text.ts';
-import { findKeys, readAdmin } from '../explain/console-client.ts';
-import type { Deployment } from './deployments.ts';
+import { UsageError } from '../commands/failure.ts';
+import { type ConsoleEvent, openConsoleClient } from '../explain/console-client.ts';
+import type { Deployment, FoundDeployments } from './deployments.ts';
 import type { Finding } from './finding.ts';
 import { fetchDocument, sendRequest } from './requests.ts';
 
-export interface BundleSources {
-  readonly deployments: readonly [Deployment, ...Deployment[]];
+interface BundleSources extends Pick<FoundDeployments, 'deployments' | 'admin'> {
   readonly findings: readonly Finding[];
-  /** URL of the admin listener; `undefined` if the settings have none. */
-  readonly admin: string | undefined;
   /** Limit of each request, in milliseconds. */
   readonly timeout: number;
 }
 
-export interface BundleFile {
-  write(bundle: object): void;
-}
-
-/** Creates a file that only its owner can read. `undefined` if the file exists or cannot be created. */
-export function createBundleFile(path: string): BundleFile | undefined {
+/** Creates a file that only its owner can read. Returns the function that writes it. */
+export function createBundleFile(path: string): (bundle: object) => void {
+  let file: number;
   try {
-    const file = openSync(path, 'wx', 0o600);
-    return {
-      write(bundle) {
-        writeFileSync(file, `${JSON.stringify(bundle, undefined, 2)}\n`);
-        closeSync(file);
-      },
-    };
+    file = openSync(path, 'wx', 0o600);
   } catch {
-    return undefined;
+    throw new UsageError('--bundle: the file exists, or cannot be created. Choose a new file.');
   }
+  return (bundle) => {
+    writeFileSync(file, `${JSON.stringify(bundle, undefined, 2)}\n`);
+    closeSync(file);
+  };
 }
 
 /** Settings that name clients or users. */
@@ -43,7 +36,7 @@ const identities: ReadonlySet<string> = new Set(['LOGOUT_CLIENTS', 'SENTINEL_USE
 
 /** Collects facts for a report: without secrets, and without tokens and their identities. */
 export async function collectBundle({ deployments, findings, admin, timeout }: BundleSources): Promise<object> {
-  const [{ settings, effective, environment }] = deployments;
+  const [deployment] = deployments;
   const metrics = admin === undefined ? undefined : await readMetrics(new URL('/metrics', admin), timeout);
   const { node, openssl } = process.versions;
   return {
@@ -51,15 +44,13 @@ export async function collectBundle({ deployments, findings, admin, timeout }: B
     at: new Date().toISOString(),
     portcullis: readBuild(),
     runtime: { node, openssl, platform: process.platform, arch: process.arch },
-    settings: effective.map((each) =>
+    settings: deployment.effective.map((each) =>
       identities.has(each.name) && each.value !== '' ? { ...each, value: hidden } : each,
     ),
     findings,
     keys: await Promise.all(deployments.map((deployment) => readKeys(deployment, metrics ?? [], timeout))),
     refusals:
-      admin === undefined || metrics === undefined
-        ? unreachable
-        : await readRefusals(admin, findKeys(environment, settings?.consoleKeyFile || undefined), timeout),
+      admin === undefined || metrics === undefined ? unreachable : await readRefusals(admin, deployment, timeout),
     metrics: metrics ?? unreachable,
   };
 }
@@ -103,43 +94,23 @@ function describeKey(key: JsonObject): object {
 
 const maxRefusals = 20;
 
-async function readRefusals(admin: string, keys: readonly string[], timeout: number): Promise<object> {
+async function readRefusals(admin: string, deployment: Deployment, timeout: number): Promise<object> {
+  const keyFile = deployment.settings?.consoleKeyFile || undefined;
   try {
-    const url = readAdmin(admin);
-    const headers = { cookie: await openSession(url, keys, timeout) };
-    const read = (path: string): Promise<Response> =>
-      fetch(new URL(path, url), { headers, signal: AbortSignal.timeout(timeout) });
-    const { decisions } = await readRecent(await read('/console/api/events'));
+    const client = await openConsoleClient({ admin, keyFile, settings: [] }, deployment.environment);
+    const { decisions } = await readRecent(await client.openEvents(AbortSignal.timeout(timeout)));
     const refused = decisions.filter(({ reason }) => reason !== undefined).slice(-maxRefusals);
-    const details = await Promise.all(
-      // The service writes this shape.
-      refused.map(async ({ id }) => (await (await read(`/console/api/decisions/${id}`)).json()) as DecisionDetail),
-    );
-    return details.map(describeRefusal);
+    const details = await Promise.all(refused.map(({ id }) => client.findDecision(id)));
+    return details.flatMap((detail) => (detail === undefined ? [] : [describeRefusal(detail)]));
   } catch {
     return { problem: 'the console is off, or its key is unknown. Set CONSOLE=on and CONSOLE_KEY_FILE' };
   }
 }
 
-/** Opens a session with the key, which the service replaces. Returns the cookie. */
-async function openSession(url: URL, keys: readonly string[], timeout: number): Promise<string> {
-  for (const key of keys) {
-    const response = await fetch(new URL(`/console?key=${key}`, url), { signal: AbortSignal.timeout(timeout) });
-    const [cookie = ''] = (response.headers.get('set-cookie') ?? '').split(';');
-    if (response.status === 200) return cookie;
-  }
-  throw new TypeError('no key opens the console');
-}
-
 /** Reads the first event of the stream, which has the recent decisions. */
-async function readRecent({ body }: Response): Promise<StreamedDecisions> {
-  let text = '';
-  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += chunk;
-    if (text.includes('\n\n')) break;
-  }
-  const [, data = ''] = /^event: recent\ndata: (.*)\n/.exec(text) ?? [];
-  return JSON.parse(data) as StreamedDecisions; // the service writes this shape
+async function readRecent(events: AsyncIterable<ConsoleEvent>): Promise<StreamedDecisions> {
+  for await (const { streamed } of events) return streamed;
+  throw new TypeError('the stream has ended');
 }
 
 function describeRefusal({ decision, explanation }: DecisionDetail): object {

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { connect, type DetailedPeerCertificate } from 'node:tls';
-import type { EgressProxy } from './requests.ts';
+import { bareHost, type EgressProxy } from './requests.ts';
 
 export interface TlsChain {
   /** Error code of OpenSSL; `undefined` if the chain is trusted. */
@@ -16,7 +16,7 @@ export interface TlsChain {
  * Reads the chain of an untrusted server. The connection ends with the handshake and carries no data. Rejects without TLS.
  */
 export async function readTlsChain(url: URL, proxy: EgressProxy | undefined, timeout: number): Promise<TlsChain> {
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = bareHost(url.hostname);
   const port = Number(url.port || 443);
   const tunnel = proxy === undefined ? undefined : await openTunnel(proxy.url, `${url.hostname}:${port}`, timeout);
   const target = tunnel === undefined ? { host, port } : { socket: tunnel };

@@ -1,25 +1,24 @@
-import type { Explanation } from '../../explain/explanation.ts';
-import { failures } from '../../failures.ts';
+import { type Explanation, explainReason } from '../../explain/explanation.ts';
 import type { DecisionDetail } from '../../server/console/wire.ts';
 import { variants } from '../../server/variants/variants.ts';
+import { UsageError } from '../commands/failure.ts';
 import { type ConsoleAddress, openConsoleClient } from './console-client.ts';
 import { isReason } from './reason-page.ts';
 
 const audienceNames: ReadonlySet<string> = new Set(Object.values(variants).map(({ names }) => names.audience));
 const idForm = /^[\w.:-]{1,128}$/;
 
-export interface AnyCall extends ConsoleAddress {
-  readonly id: string;
-}
-
-/** Queries the console of a running service for a recent request. Throws `TypeError` if it cannot be read. */
-export async function explainById(call: AnyCall, environment: NodeJS.ProcessEnv): Promise<Explanation> {
-  const { id, keyFile } = call;
-  if (!idForm.test(id)) throw new TypeError('id: write the X-Request-Id of a response');
-  const detail = await (await openConsoleClient(call, environment)).findDecision(id);
+/** Queries the console of a running service for a recent request. */
+export async function explainById(
+  id: string,
+  address: ConsoleAddress,
+  environment: NodeJS.ProcessEnv,
+): Promise<Explanation> {
+  if (!idForm.test(id)) throw new UsageError('id: write the X-Request-Id of a response.');
+  const detail = await (await openConsoleClient(address, environment)).findDecision(id);
   if (detail === undefined) {
-    throw new TypeError(
-      'id: the console does not know this request. It stores the last 200 refusals since the start; the log has older ones: --id ID --file LOG',
+    throw new UsageError(
+      'id: the console does not know this request. It stores the last 200 refusals since the start; the log has older ones: --id ID --file LOG.',
     );
   }
   if (detail.decision.id !== id) {
@@ -30,7 +29,8 @@ export async function explainById(call: AnyCall, environment: NodeJS.ProcessEnv)
     );
   }
   const explanation = explainDetail(detail);
-  return call.admin === undefined && keyFile === undefined ? nameFlagsOfDev(explanation) : explanation;
+  const isOfDev = address.admin === undefined && address.keyFile === undefined;
+  return isOfDev ? nameFlagsOfDev(explanation) : explanation;
 }
 
 /** The service of `dev` names variables. `dev` has its own flag for the audience, and reads other settings from its environment. */
@@ -47,32 +47,19 @@ function nameFlagsOfDev(explanation: Explanation): Explanation {
   return { ...explanation, checks };
 }
 
-/** Explains a decision by its checks, or else by the facts of its log line. Throws `TypeError` without either. */
-export function explainDetail(detail: DecisionDetail): Explanation {
-  // The service writes a complete explanation.
-  return (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
-}
-
-function explainByFacts({ decision, facts }: DecisionDetail): Explanation {
-  const { reason, status, at } = decision;
-  const fact = (name: string): string | undefined => facts.find(([each]) => each === name)?.[1];
-  const [expected, received, path, nearest] = ['expected', 'received', 'path', 'nearest'].map(fact);
-  const seen = received ?? (path === undefined ? undefined : `${decision.method} ${fact('host') ?? ''}${path}`);
+/** Explains a decision by its checks, or else by the facts of its log line. Throws a `UsageError` without either. */
+export function explainDetail({ decision, facts, explanation }: DecisionDetail): Explanation {
+  if (explanation !== undefined) return explanation as Explanation; // the service writes a complete one
+  const { reason, status, at, method } = decision;
   if (reason === undefined || !isReason(reason)) {
-    throw new TypeError('id: no token was validated for this request, so there are no checks');
+    throw new UsageError('id: no token was validated for this request, so there are no checks.');
   }
-  return {
-    ...{ version: 1, verdict: 'refused', reason, status, at },
-    against: { issuer: [], audiences: [], keys: 'none' },
-    checks: [
-      {
-        ...{ id: 'log', group: 'log line', verdict: 'fail', reason },
-        ...(expected !== undefined && { expected }),
-        ...(seen !== undefined && { seen }),
-        ...(nearest !== undefined && { why: `nearly matched: ${nearest}` }),
-        fix: failures[reason].fix,
-        docs: `refusals.md#${reason}`,
-      },
-    ],
+  const { expected, received, path, host = '', nearest } = Object.fromEntries(facts);
+  const seen = received ?? (path === undefined ? undefined : `${method} ${host}${path}`);
+  const shown = {
+    ...(expected !== undefined && { expected }),
+    ...(seen !== undefined && { seen }),
+    ...(nearest !== undefined && { why: `nearly matched: ${nearest}` }),
   };
+  return explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, status);
 }

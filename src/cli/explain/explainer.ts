@@ -1,56 +1,155 @@
+import { readFileSync } from 'node:fs';
 import { findCheck } from '../../checks.ts';
-import { explain } from '../../explain/explain.ts';
-import { type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
-import type { InputKind } from '../../explain/input/input.ts';
-import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
-import type { Connection, ResourceRequest } from '../../http/request.ts';
+import { createNonces } from '../../dpop/nonce.ts';
+import { type ExplainOptions, explain } from '../../explain/explain.ts';
+import { type ExplainedCheck, type Explanation, leaveCertificateOpen, leaveOpen } from '../../explain/explanation.ts';
+import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
+import type { ReceivedCall } from '../../explain/input/explained-call.ts';
+import type { JwkSet } from '../../jose/jwk.ts';
+import { algorithms, type TokenAlg } from '../../jose/jws.ts';
+import { createKeySet, type KeySet } from '../../keys/key-set.ts';
+import { createStaticKeySet } from '../../keys/static-key-set.ts';
 import type { Policy } from '../../policy/policy.ts';
-import type { ExplainedServer } from './explained-server.ts';
+import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import type { KeySource } from '../../resource-server/trusted-issuer.ts';
+import { readDenyList } from '../../server/process/open-deny-list.ts';
+import { explainRevocations } from '../../server/revocation/open-revocations.ts';
+import type { Settings } from '../../server/settings/settings.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 
-export interface CallToExplain {
-  readonly request: ResourceRequest;
-  readonly connection: Connection;
-  /** Names and values of the headers, alternately. */
-  readonly rawHeaders: readonly string[];
-  /** `undefined` if the input has no body. */
-  readonly body: string | undefined;
-  readonly kind: InputKind;
-  /** Seconds since the epoch. Default: now. */
-  readonly at: number | undefined;
+export interface CallToExplain extends ReceivedCall {
   readonly policy: Policy<unknown> | undefined;
-  readonly show: readonly string[];
-}
-
-export interface Explained {
-  readonly explanation: Explanation;
-  /** Problems of keys; empty if they were fetched, or are not required. */
-  readonly keysProblems: readonly string[];
+  readonly options: Pick<ExplainOptions, 'kind' | 'show'> & { readonly at: number };
 }
 
 export interface Explainer {
-  explain(call: CallToExplain): Promise<Explained>;
+  explain(call: CallToExplain): Promise<Explanation>;
+  /** Problems of the keys that were fetched. */
+  readonly keysProblems: ReadonlySet<string>;
   close(): void;
 }
 
-export function createServerExplainer(opened: ExplainedServer): Explainer {
-  const { server, labels, domainHasScheme, isDecodeOnly, keysProblem, policyOf, close } = opened;
+export interface KeyOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** A file with a JWK set, instead of the keys of the issuer. */
+  readonly jwksFile: string | undefined;
+  /** PEM of further authorities for the issuer. */
+  readonly ca?: string | undefined;
+  /** `offline`: nothing is fetched. */
+  readonly network: 'online' | 'offline';
+}
+
+export interface OpenedKeys {
+  readonly keys: KeySet;
+  /** `undefined` if they were fetched, or are not required. */
+  readonly problem?: string | undefined;
+  close(): void;
+}
+
+/** Fetches the keys of an issuer once. Throws for a file that is not a JWK set. */
+export async function openKeys(
+  { issuer, jwksUri, insecure }: KeySource,
+  { environment, jwksFile, ca, network }: KeyOptions,
+): Promise<OpenedKeys> {
+  if (jwksFile !== undefined) {
+    const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it checks each key
+    return { keys, close: () => undefined };
+  }
+  const keys = createKeySet({
+    issuer,
+    environment,
+    ...(ca !== undefined && { ca }),
+    ...(jwksUri !== undefined && { jwksUri }),
+    ...(insecure !== undefined && { insecure }),
+  });
+  const close = () => keys.close();
+  if (network === 'offline') return { keys, close };
+  return keys.ready().then(
+    () => ({ keys, close }),
+    (error: unknown) => ({ keys, close, problem: error instanceof Error ? error.message : 'unknown' }),
+  );
+}
+
+interface ServerParts {
+  readonly server: ResourceServer<RegisteredClaims>;
+  readonly labels: SettingLabels;
+  readonly opened: OpenedKeys | undefined;
+  readonly domainHasScheme?: boolean;
+  readonly policyOf?: (path: string) => Policy<unknown> | undefined;
+  /** Changes each explanation. */
+  readonly finish?: (explanation: Explanation) => Explanation;
+}
+
+function createExplainer(parts: ServerParts): Explainer {
+  const { server, labels, opened, domainHasScheme = false, policyOf, finish = leaveCertificateOpen } = parts;
   return {
-    async explain({ request, connection, kind, at, policy, show }) {
-      const asked = policy ?? policyOf(new URL(request.url).pathname);
-      const explanation = await explain(server, request, asked, connection, {
-        labels,
-        domainHasScheme,
-        kind,
-        ...(at !== undefined && { at }),
-        ...(show.length > 0 && { show }),
-      });
-      return {
-        explanation: isDecodeOnly ? leaveUndecided(explanation) : leaveCertificateOpen(explanation),
-        keysProblems: keysProblem === undefined ? [] : [keysProblem],
-      };
+    async explain({ request, connection, policy, options }) {
+      const required = policy ?? policyOf?.(new URL(request.url).pathname);
+      return finish(await explain(server, request, required, connection, { labels, domainHasScheme, ...options }));
     },
-    close,
+    keysProblems: new Set(opened?.problem === undefined ? [] : [opened.problem]),
+    close: () => opened?.close(),
   };
+}
+
+/** Opens an issuer and audiences with the defaults of the library. */
+export async function openNamed(
+  issuer: string,
+  audience: readonly string[],
+  options: KeyOptions,
+  labels: SettingLabels,
+): Promise<Explainer> {
+  const opened = await openKeys({ issuer }, options);
+  const server = createResourceServer({ issuers: [{ issuer, keys: opened.keys }], audience });
+  return createExplainer({ server, labels, opened });
+}
+
+export async function openSettings(settings: Settings, options: KeyOptions, labels: SettingLabels): Promise<Explainer> {
+  const { variant, externalUrl, issuer, upstream, scope } = settings;
+  const opened = issuer === undefined ? undefined : await openKeys({ issuer }, options);
+  const mode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
+  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
+  const server = createResourceServer({
+    issuers: issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }],
+    audience: [settings.audience],
+    algorithms: settings.algorithms,
+    clockTolerance: settings.clockTolerance,
+    subject: variant.subject,
+    dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
+    trustProxy: settings.trustProxy,
+    ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
+    ...explainRevocations(settings),
+    ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
+    ...(externalUrl !== '' && { externalUrl }),
+    refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
+  });
+  const policyOf = (path: string): Policy<unknown> | undefined => {
+    // A gate has no routes.
+    if (upstream !== '') return scope === '' ? undefined : { scopes: scope.split(' ') };
+    const access = variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
+    return access === 'open' ? undefined : access;
+  };
+  return createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, policyOf });
+}
+
+const noKeys: KeySet = {
+  find: () => undefined,
+  generation: 0,
+  has: () => false,
+  usable: () => false,
+  refetch: () => undefined,
+};
+
+/** Opens no rules: claims are only shown. Keys of such an issuer are never fetched. */
+export function openNothing({ header, claims }: ReturnType<typeof readUnverified>): Explainer {
+  const audience = audiencesOf(claims).filter((each) => each !== '');
+  const alg = textOf(header['alg']);
+  const server = createResourceServer({
+    issuers: [{ issuer: textOf(claims['iss']) || 'none', keys: noKeys }],
+    audience: audience.length === 0 ? 'none' : audience,
+    ...(algorithms.has(alg) && { algorithms: [alg as TokenAlg] }), // as just seen
+  });
+  return createExplainer({ server, labels: optionLabels, opened: undefined, finish: leaveUndecided });
 }
 
 function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
@@ -59,19 +158,7 @@ function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explan
 
 /** Without settings, checks that compare with one show only the token. */
 function leaveUncompared(check: ExplainedCheck): ExplainedCheck {
-  if (findCheck(check.id)?.setting === undefined) return check;
   const { id, why, seen } = check;
-  return {
-    ...nameCheck(id),
-    verdict: 'unknown',
-    why: `${why ?? seen ?? 'absent'} (not compared: there are no settings)`,
-  };
-}
-
-/** Without the message, the entry of a tool is not known. */
-export function leaveMessageOpen(explanation: Explanation): Explanation {
-  const { verdict, checks } = explanation;
-  const why = 'the input has no body: add it, such as --data of curl';
-  const open = { ...nameCheck('mcp_operation'), verdict: 'unknown', why } as const;
-  return { ...explanation, verdict: verdict === 'admitted' ? 'undecided' : verdict, checks: [...checks, open] };
+  if (findCheck(id)?.setting === undefined) return check;
+  return leaveOpen(id, `${why ?? seen ?? 'absent'} (not compared: there are no settings)`);
 }

@@ -1,17 +1,17 @@
-import { optionLabels, type SettingLabel, type SettingLabels } from '../../explain/facts.ts';
-import type { LogLineInput } from '../../explain/input/input.ts';
+import { createLabel, optionLabels, type SettingLabel, type SettingLabels } from '../../explain/facts.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
-import { readSettings, type Settings } from '../../server/settings/settings.ts';
-import { variants } from '../../server/variants/variants.ts';
-import type { SplitFlags } from '../split-flags.ts';
+import type { Settings } from '../../server/settings/settings.ts';
+
+/** Labels for `--issuer` and `--audience`. */
+export const flagLabels: SettingLabels = {
+  ...optionLabels,
+  issuer: createLabel('--issuer', (value) => `--issuer ${value}`),
+  audience: createLabel('--audience', (value) => `--audience ${value}`),
+};
 
 export function labelRules(file: string, settings: Pick<Settings, 'variant' | 'spellings'>): SettingLabels {
-  const source = `in ${file}`;
-  const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)) => ({
-    name: `"${name}"`,
-    source,
-    set: (value: string) => `"${name}": ${write(value)}`,
-  });
+  const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)): SettingLabel =>
+    createLabel(`"${name}"`, (value) => `"${name}": ${write(value)}`, `in ${file}`);
   const { introspection: _, ...known } = optionLabels;
   const { externalUrl, trustProxy } = labelSettings(settings, []);
   return {
@@ -29,36 +29,19 @@ export function labelRules(file: string, settings: Pick<Settings, 'variant' | 's
   };
 }
 
-/** Labels for the service of a log line. The line of a gate with rules names its rule. */
-export function labelLogLine(
-  { fields }: LogLineInput,
-  { texts, rest }: SplitFlags,
-  environment: NodeJS.ProcessEnv,
-): SettingLabels {
-  const read = readSettings({ args: rest, environment });
-  const { settings, effective } =
-    read.kind === 'settings' ? read : { settings: { variant: variants.a, spellings: {} }, effective: [] };
-  const labels = labelSettings(settings, effective);
-  return fields['rule'] === undefined ? labels : labelRules(texts.get('rules')?.[0] ?? 'the rules', settings);
-}
-
-/** `dev` reads every other setting from its environment. */
-function variable(label: SettingLabel): SettingLabel {
-  return { ...label, set: (value) => `${label.set(value)} portcullis dev` };
-}
-
+/** `dev` has a flag for the audience, and reads every other setting from its environment. */
 export function labelDev(labels: SettingLabels): SettingLabels {
   const source = 'from portcullis dev';
+  const variable = (label: SettingLabel): SettingLabel => ({
+    ...label,
+    set: (value) => `${label.set(value)} portcullis dev`,
+  });
   return {
     ...labels,
     dpopAccepted: variable(labels.dpopAccepted),
     trustProxy: variable(labels.trustProxy),
     algorithms: variable(labels.algorithms),
-    audience: { name: 'audience', source, set: (value) => `portcullis dev --audience ${value}` },
-    issuer: {
-      name: 'issuer',
-      source,
-      set: () => 'get the token from the local provider: portcullis token',
-    },
+    audience: createLabel('audience', (value) => `portcullis dev --audience ${value}`, source),
+    issuer: createLabel('issuer', () => 'get the token from the local provider: portcullis token', source),
   };
 }

@@ -1,15 +1,20 @@
-import { type CheckedValue, checks } from '../../checks.ts';
+import { type CheckRecord, checks } from '../../checks.ts';
 import { findCauses, nameCauses } from '../../explain/causes/causes.ts';
-import type { Explanation } from '../../explain/explanation.ts';
-import { type Facts, optionLabels, type SettingLabels } from '../../explain/facts.ts';
+import { type Explanation, explainReason } from '../../explain/explanation.ts';
+import type { Facts, SettingLabels } from '../../explain/facts.ts';
 import type { LogLineInput } from '../../explain/input/input.ts';
 import { readTerminalFields } from '../../explain/input/terminal-line.ts';
-import { failures, type Reason } from '../../failures.ts';
+import type { Reason } from '../../failures.ts';
 import { parseJsonObject } from '../../jose/json.ts';
+import { labelSettings } from '../../server/settings/setting-names.ts';
+import { readSettings } from '../../server/settings/settings.ts';
+import { variants } from '../../server/variants/variants.ts';
 import { showText, showValue } from '../../shown-text.ts';
+import type { Flags } from '../commands/flags.ts';
+import { labelRules } from './labels.ts';
 import { isReason } from './reason-page.ts';
 
-/** Explains a log line by its reason and facts; it has no token. */
+/** Explains a log line by its reason and facts; it has no token. `undefined` for a line without a known reason. */
 export function explainLogLine({ fields }: LogLineInput, labels: SettingLabels): Explanation | undefined {
   const { time, expected, received, status } = fields;
   // A rule in report mode refuses no request.
@@ -17,35 +22,36 @@ export function explainLogLine({ fields }: LogLineInput, labels: SettingLabels):
   if (typeof reason !== 'string' || !isReason(reason)) return undefined;
   const facts = readLogFacts(reason, fields, labels);
   const causes = facts === undefined ? [] : nameCauses(findCauses(reason, facts));
-  return {
-    version: 1,
-    verdict: 'refused',
-    reason,
-    status: fields['reason'] !== undefined && typeof status === 'number' ? status : failures[reason].status,
-    at: typeof time === 'string' ? showText(time, 40) : '',
-    against: { issuer: [], audiences: [], keys: 'none' },
-    checks: [
-      {
-        id: 'log',
-        group: 'log line',
-        verdict: 'fail',
-        reason,
-        ...(expected !== undefined && { expected: showValue(expected) }),
-        ...(received !== undefined && { seen: showValue(received) }),
-        ...(causes.length > 0 ? { causes } : { fix: failures[reason].fix }),
-        docs: `refusals.md#${reason}`,
-      },
-    ],
+  const shown = {
+    ...(expected !== undefined && { expected: showValue(expected) }),
+    ...(received !== undefined && { seen: showValue(received) }),
+    ...(causes.length > 0 && { causes }),
   };
+  const sent = fields['reason'] !== undefined && typeof status === 'number' ? status : undefined;
+  const at = typeof time === 'string' ? showText(time, 40) : '';
+  return explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, sent);
+}
+
+/** Labels for the service of a log line. The line of a gate with rules names its rule. */
+export function labelLogLine(
+  { fields }: LogLineInput,
+  { values, rest: args }: Flags<'explain'>,
+  environment: NodeJS.ProcessEnv,
+): SettingLabels {
+  const read = readSettings({ args, environment });
+  const { settings, effective } =
+    read.kind === 'settings' ? read : { settings: { variant: variants.a, spellings: {} }, effective: [] };
+  return fields['rule'] === undefined
+    ? labelSettings(settings, effective)
+    : labelRules(values.rules ?? 'the rules', settings);
 }
 
 /** The last line of a log with this id, or with this id of the caller; a prefix before the JSON is ignored. */
 export function findLogLine(text: string, id: string): LogLineInput | undefined {
-  const line = text.split('\n').findLast((each) => {
-    const fields = readFields(each);
-    return fields?.['id'] === id || fields?.['request_id'] === id;
-  });
-  const fields = line === undefined ? undefined : readFields(line);
+  const fields = text
+    .split('\n')
+    .map(readFields)
+    .findLast((each) => each?.['id'] === id || each?.['request_id'] === id);
   return fields === undefined ? undefined : { kind: 'log-line', fields };
 }
 
@@ -53,21 +59,11 @@ function readFields(line: string): LogLineInput['fields'] | undefined {
   return parseJsonObject(Buffer.from(line.slice(Math.max(0, line.indexOf('{'))).trim())) ?? readTerminalFields(line);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** The first check that refuses with a reason because of one value, which a log line has as `received`. */
-function findValue(reason: Reason): CheckedValue | undefined {
-  return Object.values(checks).find(({ reasons, value }) => value !== undefined && reasons.includes(reason))?.value;
-}
-
-function readReceived(received: unknown, { name, as }: CheckedValue): unknown {
-  if (as === 'time') return readTime(received);
-  return name === 'scope' && Array.isArray(received) ? received.join(' ') : received;
-}
-
-export function readLogFacts(reason: Reason, fields: Fields, labels: SettingLabels = optionLabels): Facts | undefined {
+function readLogFacts(reason: Reason, fields: LogLineInput['fields'], labels: SettingLabels): Facts | undefined {
   const received = parse(fields['received']);
-  const value = findValue(reason);
+  // The first check that refuses with the reason because of one value, which a log line has as `received`.
+  const { value } =
+    Object.values<CheckRecord>(checks).find((each) => each.value !== undefined && each.reasons.includes(reason)) ?? {};
   if (value === undefined || received === undefined || received === 'absent') return undefined;
   const expected = [parse(fields['expected'])].flat().filter((each): each is string => typeof each === 'string');
   const of = (...reasons: readonly Reason[]): readonly string[] => (reasons.includes(reason) ? expected : []);
@@ -76,7 +72,7 @@ export function readLogFacts(reason: Reason, fields: Fields, labels: SettingLabe
     seen: {
       ...{ kind: 'log-line', authorization: null, token: '', url: undefined, cookie: null, otherHeaders: [] },
       ...{ header: {}, claims: {}, proofClaims: {} },
-      [value.in]: { [value.name]: readReceived(received, value) },
+      [value.in]: { [value.name]: value.as === 'time' ? readTime(received) : joinScopes(received, value.name) },
     },
     force: {
       issuers: of('invalid_issuer'),
@@ -90,8 +86,13 @@ export function readLogFacts(reason: Reason, fields: Fields, labels: SettingLabe
     },
     externalUrl: isUrl ? expected[0] : undefined,
     pinnedUrl: isUrl ? readPinned(fields['hint']) : undefined,
-    now: readNow(fields['time']),
+    // A line from a terminal has only the time of the day.
+    now: readTime(fields['time']) ?? Date.now() / 1000,
   };
+}
+
+function joinScopes(received: unknown, claim: string): unknown {
+  return claim === 'scope' && Array.isArray(received) ? received.join(' ') : received;
 }
 
 /** A terminal line has arrays as JSON. */
@@ -108,12 +109,6 @@ function parse(value: unknown): unknown {
 function readTime(value: unknown): number | undefined {
   const seconds = Date.parse(String(value).replace(/ .*$/, '')) / 1000;
   return Number.isNaN(seconds) ? undefined : seconds;
-}
-
-/** A line from a terminal has only the time of the day. */
-function readNow(time: unknown): number {
-  const seconds = Date.parse(String(time)) / 1000;
-  return Number.isNaN(seconds) ? Date.now() / 1000 : seconds;
 }
 
 /** The hint has the pinned URL after the name of the setting. */

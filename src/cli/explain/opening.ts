@@ -1,69 +1,23 @@
-import { createReadStream } from 'node:fs';
 import type { LocalService } from '../../dev/local-service.ts';
 import { readUnverified, textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { showUrl } from '../../http/shown-url.ts';
-import { isJsonObject } from '../../jose/json.ts';
 import { readIssuerName } from '../../resource-server/trusted-issuer.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
-import { formatProblems } from '../../server/settings/setting-report.ts';
+import { labelSettings } from '../../server/settings/setting-names.ts';
 import { readSettings, type Settings } from '../../server/settings/settings.ts';
+import { CommandFailure, requireValid, UsageError } from '../commands/failure.ts';
+import type { Flags } from '../commands/flags.ts';
+import { areAbsent } from '../doctor/deployments.ts';
 import { fetchDocument } from '../doctor/requests.ts';
-import type { SplitFlags } from '../split-flags.ts';
-import { type KeyOptions, openNamed, openNothing, openSettings } from './explained-server.ts';
-import { createServerExplainer, type Explainer } from './explainer.ts';
-import { labelDev } from './labels.ts';
+import { type Explainer, type KeyOptions, openNamed, openNothing, openSettings } from './explainer.ts';
+import { flagLabels, labelDev } from './labels.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-/** Invalid arguments; the message is printed with the usage. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
-
-/** Opens the rules of the flags. Returns an exit status if they cannot be read. */
-export async function openExplainer(
-  flags: SplitFlags,
-  environment: Environment,
-  input: CallInput,
-): Promise<Explainer | number> {
-  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
-  const audience = flags.texts.get('audience') ?? [];
-  const keys: KeyOptions = {
-    environment,
-    jwksFile: one('jwks'),
-    network: flags.switches.has('offline') ? 'offline' : 'online',
-  };
-  try {
-    const server = one('server');
-    const named =
-      server === undefined ? { issuer: one('issuer'), audience } : await readServer(server, { environment, audience });
-    if (named.issuer !== undefined) {
-      if (named.audience.length === 0) throw new UsageError('--issuer needs --audience');
-      const issuer = readIssuerName(named.issuer);
-      const local = isLoopback(issuer) && keys.network === 'online' ? await findLocal(environment, issuer) : undefined;
-      const trusting = local === undefined ? keys : { ...keys, ca: local.ca, environment: local.environment };
-      return createServerExplainer(await openNamed(issuer, named.audience, trusting));
-    }
-  } catch (error) {
-    if (error instanceof UsageError || error instanceof StartFailure) throw error;
-    throw new UsageError(describe(error));
-  }
-  return openFromSettings({ flags, environment, keys, input });
-}
-
-/** The running `dev` with this issuer, whose certificate no authority of this host has signed. */
-async function findLocal(environment: Environment, issuer: string): Promise<LocalService | undefined> {
-  const { findLocalService } = await import('../../dev/local-service.ts');
-  const local = await findLocalService(environment, issuer);
-  return local?.issuer === issuer ? local : undefined;
-}
-
-const isLoopback = (issuer: string): boolean => new URL(issuer).hostname === 'localhost';
-
 interface Sources {
-  readonly flags: SplitFlags;
+  readonly flags: Flags<'explain'>;
   readonly environment: Environment;
   readonly keys: KeyOptions;
   readonly input: CallInput;
@@ -71,77 +25,101 @@ interface Sources {
   readonly local?: LocalService;
 }
 
-async function openFromSettings({ flags, environment, keys, input, local }: Sources): Promise<Explainer | number> {
-  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
-  const audience = flags.texts.get('audience') ?? [];
+/** Opens the rules that the flags name, or else the settings. */
+export async function openExplainer(
+  flags: Flags<'explain'>,
+  environment: Environment,
+  input: CallInput,
+): Promise<Explainer> {
+  const { server, issuer, audience = [], jwks: jwksFile, offline } = flags.values;
+  const keys: KeyOptions = { environment, jwksFile, network: offline ? 'offline' : 'online' };
+  try {
+    if (server !== undefined) {
+      const named = await readServer(server, environment);
+      const audiences = audience.length > 0 ? audience : named.audience;
+      if (audiences.length === 0) throw new UsageError('--issuer needs --audience.');
+      return await openIssuer(named.issuer, audiences, keys);
+    }
+    if (issuer !== undefined) return await openIssuer(issuer, audience, keys);
+    return await openFromSettings({ flags, environment, keys, input });
+  } catch (error) {
+    const isSaid = [UsageError, CommandFailure, StartFailure].some((type) => error instanceof type);
+    throw isSaid ? error : new UsageError(`${describe(error)}.`);
+  }
+}
+
+async function openIssuer(name: string, audience: readonly string[], keys: KeyOptions): Promise<Explainer> {
+  const issuer = readIssuerName(name);
+  const isLocal = new URL(issuer).hostname === 'localhost' && keys.network === 'online';
+  // No authority of this host has signed the certificate of a running `dev`.
+  const local = isLocal ? await findLocal(keys.environment, issuer) : undefined;
+  return openNamed(issuer, audience, local?.issuer === issuer ? trust(keys, local) : keys, flagLabels);
+}
+
+async function findLocal(environment: Environment, issuer: string): Promise<LocalService | undefined> {
+  // Loaded only if it may be needed.
+  const { findLocalService } = await import('../../dev/local-service.ts');
+  return findLocalService(environment, issuer);
+}
+
+const trust = (keys: KeyOptions, { ca, environment }: LocalService): KeyOptions => ({ ...keys, ca, environment });
+
+async function openFromSettings({ flags, environment, keys, input, local }: Sources): Promise<Explainer> {
+  const { values, rest } = flags;
   const gate = readGate(flags, environment);
-  if (typeof gate === 'number') return gate;
   if (gate !== undefined) {
-    if ((one('url') ?? input.url) === undefined)
-      throw new UsageError('rules are for URLs, and the input has none: add --url, and --method if it is not GET');
+    if ((values.url ?? input.url) === undefined) {
+      throw new UsageError('rules are for URLs, and the input has none: add --url, and --method if it is not GET.');
+    }
     // Loaded only for rules.
     const { openGate } = await import('./explained-gate.ts');
-    const opened = await openGate(gate.path, gate.settings, keys).catch((error: unknown) => {
-      throw new UsageError(describe(error));
-    });
-    if (typeof opened !== 'string') return opened;
-    process.stderr.write(opened);
-    return exitCodes.config;
+    return openGate(gate.path, gate.settings, keys);
   }
-  const rest = audience.length === 0 ? flags.rest : [...flags.rest, '--audience', audience[0] ?? ''];
-  const result = readSettings({ args: rest, environment });
-  if (result.kind === 'settings') {
-    const opened = await openSettings(result.settings, result.effective, keys).catch((error: unknown) => {
-      if (error instanceof StartFailure) throw error;
-      throw new UsageError(describe(error));
-    });
-    return createServerExplainer(local === undefined ? opened : { ...opened, labels: labelDev(opened.labels) });
+  const [audience] = values.audience ?? [];
+  const args = audience === undefined ? rest : [...rest, '--audience', audience];
+  const result = readSettings({ args, environment });
+  if (result.kind === 'problems' && areAbsent(result.problems)) {
+    const found = local === undefined ? await openLocal({ flags, environment, keys, input }) : undefined;
+    if (found !== undefined) return found;
+    if (rest.length === 0) return openNothing(readToken(input));
   }
-  const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  const found = areAbsent && local === undefined ? await openLocal({ flags, environment, keys, input }) : undefined;
-  if (found !== undefined) return found;
-  if (areAbsent && flags.rest.length === 0) {
-    return createServerExplainer(openNothing(readToken(input)));
-  }
-  process.stderr.write(formatProblems(result.problems));
-  return exitCodes.config;
+  const { settings, effective } = requireValid(result);
+  const labels = labelSettings(settings, effective);
+  return openSettings(settings, keys, local === undefined ? labels : labelDev(labels));
 }
 
 /** Without settings, opens the running `portcullis dev`; `undefined` if there is none. */
-async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | number | undefined> {
-  // Loaded only without settings.
-  const { findLocalService, describeLocalService } = await import('../../dev/local-service.ts');
+async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | undefined> {
   const issuer = textOf(readToken(sources.input).claims['iss']);
-  const local = keys.network === 'offline' ? undefined : await findLocalService(environment, issuer);
+  const local = keys.network === 'offline' ? undefined : await findLocal(environment, issuer);
   if (local === undefined) return undefined;
+  const { describeLocalService } = await import('../../dev/local-service.ts');
   process.stderr.write(describeLocalService(local, 'compared with'));
-  const trusting = { ...keys, ca: local.ca, environment: local.environment };
-  if (local.service !== undefined)
-    return openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });
-  const opened = await openNamed(local.issuer, [local.audience], trusting);
-  return createServerExplainer({ ...opened, labels: labelDev(opened.labels) });
+  const trusting = trust(keys, local);
+  return local.service === undefined
+    ? openNamed(local.issuer, [local.audience], trusting, labelDev(flagLabels))
+    : openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });
 }
 
 function readToken({ headers }: CallInput): ReturnType<typeof readUnverified> {
   return readUnverified((joinHeader(headers, 'authorization') ?? '').replace(/^\S+ +/, ''));
 }
 
-/** Reads the settings of a gate and its rules file. Returns an exit status if they are not valid. */
+/** Reads the settings of a gate and its rules file; `undefined` without rules. */
 function readGate(
-  { texts, rest }: SplitFlags,
+  { values, rest }: Flags<'explain'>,
   environment: Environment,
-): { readonly path: string; readonly settings: Settings } | number | undefined {
-  const file = texts.get('rules')?.[0];
-  const rivals = ['issuer', 'audience', 'server'].filter((name) => texts.has(name));
-  if (file !== undefined && rivals.length > 0)
-    throw new UsageError(`--rules and --${rivals[0]} exclude each other: remove one`);
+): { readonly path: string; readonly settings: Settings } | undefined {
+  const { rules: file } = values;
+  const rival = (['issuer', 'audience', 'server'] as const).find((name) => values[name] !== undefined);
+  if (file !== undefined && rival !== undefined) {
+    throw new UsageError(`--rules and --${rival} exclude each other: remove one.`);
+  }
   const result = readGateSettings({ args: file === undefined ? rest : [...rest, '--rules', file], environment });
-  if (result.kind === 'settings')
-    return result.rules.kind === 'file' ? { path: result.rules.path, settings: result.settings } : undefined;
   // Without rules these may be the settings of a service, which are read next.
-  if (file === undefined) return undefined;
-  process.stderr.write(formatProblems(result.problems));
-  return exitCodes.config;
+  if (result.kind === 'problems' && file === undefined) return undefined;
+  const { rules, settings } = requireValid(result);
+  return rules.kind === 'file' ? { path: rules.path, settings } : undefined;
 }
 
 /** Only messages of this program: others may repeat the input. */
@@ -151,60 +129,29 @@ function describe(error: unknown): string {
   return 'the metadata of --server, or the file of --jwks, cannot be used';
 }
 
-export interface ServerOptions {
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Audiences of the flags; they precede the `resource` of the metadata. */
-  readonly audience: readonly string[];
-}
-
 /** Milliseconds. */
 const timeout = 5000;
 
-/** Issuer and audience of a running service, from its metadata (RFC 9728). Throws `TypeError` for what has none. */
-export async function readServer(
+/** Reads issuer and audience of a running service from its metadata (RFC 9728). */
+async function readServer(
   url: string,
-  { environment, audience }: ServerOptions,
+  environment: Environment,
 ): Promise<{ readonly issuer: string; readonly audience: readonly string[] }> {
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-    throw new TypeError('server: write a URL, as in https://api.example');
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new UsageError('server: write a URL, as in https://api.example.');
+  }
   const address = new URL('/.well-known/oauth-protected-resource', url);
   const fetched = await fetchDocument(address.href, { environment, timeout });
-  if (fetched.kind === 'failed')
-    throw new StartFailure(
-      `no response from ${showUrl(url)}. Start the service, or correct --server.`,
+  if (fetched.kind === 'failed') {
+    throw new CommandFailure(
+      `portcullis: no response from ${showUrl(url)}. Start the service, or correct --server.\n`,
       exitCodes.unavailable,
     );
-  const document = fetched.kind === 'response' && isJsonObject(fetched.document) ? fetched.document : {};
-  const { resource, authorization_servers: issuers } = document;
-  const [issuer] = Array.isArray(issuers) ? issuers : [];
-  if (typeof issuer !== 'string')
-    throw new TypeError('server: it publishes no metadata that names its issuer (RFC 9728)');
-  return { issuer, audience: audience.length > 0 || typeof resource !== 'string' ? audience : [resource] };
-}
-
-const maxInput = 64 * 1024 * 1024;
-
-export async function readText(file: string | undefined): Promise<string> {
-  if (file === undefined && process.stdin.isTTY) throw new UsageError('there is no input: pipe it in, or add --file');
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    // The writer of the pipe may be slow.
-    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
-    for await (const chunk of stream) {
-      length += chunk.length;
-      if (length > maxInput) throw new UsageError('the input has more than 64 MiB');
-      chunks.push(chunk);
-    }
-    return decode(Buffer.concat(chunks));
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(file === undefined ? 'the input cannot be read' : 'the file of --file cannot be read');
   }
-}
-
-/** PowerShell writes files in UTF-16. */
-function decode(bytes: Buffer): string {
-  const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] !== 0 && bytes[1] === 0 && bytes[3] === 0);
-  return bytes.toString(isWide ? 'utf16le' : 'utf8');
+  const { resource, authorization_servers: issuers } = fetched.document ?? {};
+  const [issuer] = Array.isArray(issuers) ? issuers : [];
+  if (typeof issuer !== 'string') {
+    throw new UsageError('server: it publishes no metadata that names its issuer (RFC 9728).');
+  }
+  return { issuer, audience: typeof resource === 'string' ? [resource] : [] };
 }

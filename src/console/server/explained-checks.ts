@@ -1,6 +1,5 @@
 import { checks } from '../../checks.ts';
-import { decideBy } from '../../explain/deciding-rule.ts';
-import { type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
+import { decideBy, type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
 import { failures } from '../../failures.ts';
 import type { ResourceRequest } from '../../http/request.ts';

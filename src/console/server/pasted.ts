@@ -1,9 +1,8 @@
 import cluster from 'node:cluster';
-import { rankExplanation } from '../../explain/explanation.ts';
+import { leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
-import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';

@@ -7,7 +7,7 @@ interface Difference {
   readonly id: string;
   readonly what: string;
   readonly note: string;
-  readonly takeAway: (text: string) => string;
+  readonly remove: (text: string) => string;
 }
 
 const differences: readonly Difference[] = [
@@ -16,25 +16,25 @@ const differences: readonly Difference[] = [
     id: 'audience_space',
     what: 'white space at an end',
     note: 'only white space at an end differs',
-    takeAway: (text) => text.trim(),
+    remove: (text) => text.trim(),
   },
   {
     id: 'audience_slash',
     what: 'the slash at the end',
     note: 'only the slash at the end differs',
-    takeAway: (text) => text.replace(/\/$/, ''),
+    remove: (text) => text.replace(/\/$/, ''),
   },
   {
     id: 'audience_case',
     what: 'upper and lower case',
     note: 'only upper and lower case differ',
-    takeAway: (text) => text.toLowerCase(),
+    remove: (text) => text.toLowerCase(),
   },
   {
     id: 'audience_scheme',
     what: 'http and https',
     note: 'only http and https differ',
-    takeAway: (text) => text.replace(/^http:\/\//, 'https://'),
+    remove: (text) => text.replace(/^http:\/\//, 'https://'),
   },
 ];
 
@@ -46,30 +46,25 @@ const graphAudiences: ReadonlySet<string> = new Set([
   '00000003-0000-0000-c000-000000000000',
 ]);
 
-function areEqualWithout(taken: readonly Difference[], a: string, b: string): boolean {
-  const strip = (text: string): string => taken.reduce((rest, { takeAway }) => takeAway(rest), text);
+function areEqualWithout(removed: readonly Difference[], a: string, b: string): boolean {
+  const strip = (text: string): string => removed.reduce((rest, { remove }) => remove(rest), text);
   return strip(a) === strip(b);
 }
 
-function compare(a: string, b: string): readonly Difference[] {
-  return differences.filter((one) => {
-    const others = differences.filter((each) => each !== one);
-    return !areEqualWithout(others, a, b);
-  });
-}
-
-/** An audience of the token, a configured audience, and their differences. */
-interface NearMiss {
-  readonly theirs: string;
-  readonly ours: string;
-  readonly differing: readonly Difference[];
-}
-
-function findNearMiss({ seen, force }: Facts): NearMiss | undefined {
+/** The audiences of the token and of the settings that differ least, if they differ only in what people overlook. */
+function findNearMiss({ seen, force }: Facts) {
   const near = audiencesOf(seen.claims).flatMap((theirs) =>
     force.audiences
       .filter((ours) => ours !== theirs && areEqualWithout(differences, theirs, ours))
-      .map((ours): NearMiss => ({ theirs, ours, differing: compare(theirs, ours) })),
+      .map((ours) => {
+        const isNeeded = (one: Difference) =>
+          !areEqualWithout(
+            differences.filter((each) => each !== one),
+            theirs,
+            ours,
+          );
+        return { theirs, ours, differing: differences.filter(isNeeded) };
+      }),
   );
   return near.toSorted((a, b) => a.differing.length - b.differing.length)[0];
 }
@@ -94,13 +89,13 @@ export const audienceCauses: readonly Cause[] = [
     id: 'id_token',
     reasons: ['invalid_audience', 'not_an_access_token', 'unsupported_typ'],
     meaning: 'The client sent its ID token instead of the access token.',
+    fix: 'Send access_token of the token response, not id_token.',
     find: ({ seen: { claims, header } }) => {
-      const fix = 'Send access_token of the token response, not id_token.';
       const isNamed =
         'at_hash' in claims || 'c_hash' in claims || claims['token_use'] === 'id' || claims['typ'] === 'ID';
-      if (isNamed) return { fix, note: 'these are the claims of an ID token' };
+      if (isNamed) return { note: 'these are the claims of an ID token' };
       const isLikely = typeof claims['nonce'] === 'string' && !/at\+jwt/i.test(textOf(header['typ']));
-      return isLikely ? { fix, note: 'nonce is a claim of ID tokens' } : undefined;
+      return isLikely && { note: 'nonce is a claim of ID tokens' };
     },
   },
   ...differences.map(
@@ -121,27 +116,26 @@ export const audienceCauses: readonly Cause[] = [
     id: 'cognito_no_audience',
     reasons: ['invalid_audience'],
     meaning: 'Access tokens of Amazon Cognito have no aud. They name the client in client_id.',
-    find: ({ seen: { claims }, force }) =>
-      claims['token_use'] === 'access' &&
-      claims['aud'] === undefined && {
-        fix:
-          force.labels.clientIds?.set(showText(textOf(claims['client_id']) || '…')) ??
-          'The gate and the library can name clients instead of an audience (clientIds); this service cannot.',
-        note: 'token_use is present, aud is absent',
-        ...(force.labels.clientIds !== undefined && { trial: { clientId: textOf(claims['client_id']) } }),
-      },
+    fix: 'The gate and the library can name clients instead of an audience (clientIds); this service cannot.',
+    note: 'token_use is present, aud is absent',
+    find: ({ seen: { claims }, force: { labels } }) => {
+      const clientId = textOf(claims['client_id']);
+      if (claims['token_use'] !== 'access' || claims['aud'] !== undefined) return undefined;
+      if (labels.clientIds === undefined) return true;
+      return { fix: labels.clientIds.set(showText(clientId || '…')), trial: { clientId } };
+    },
   },
   {
     id: 'keycloak_account_audience',
     reasons: ['invalid_audience'],
     meaning: 'Keycloak writes only "account" into aud until an audience mapper adds this API.',
-    find: ({ seen: { claims }, force }) =>
-      audiencesOf(claims).includes('account') &&
-      audiencesOf(claims).length === 1 && {
-        fix: 'In Keycloak, add an audience mapper for this API to a client scope of the client.',
-        note: 'aud is "account", the default of Keycloak',
-        ...(force.audiences[0] !== undefined && { trial: { claims: { aud: force.audiences } } }),
-      },
+    fix: 'In Keycloak, add an audience mapper for this API to a client scope of the client.',
+    note: 'aud is "account", the default of Keycloak',
+    find: ({ seen: { claims }, force: { audiences } }) => {
+      const [only, ...others] = audiencesOf(claims);
+      if (only !== 'account' || others.length > 0) return undefined;
+      return audiences.length === 0 || { trial: { claims: { aud: audiences } } };
+    },
   },
   {
     id: 'entra_audience',
@@ -165,10 +159,8 @@ export const audienceCauses: readonly Cause[] = [
     id: 'entra_graph_token',
     reasons: ['invalid_signature', 'invalid_audience', 'invalid_issuer'],
     meaning: 'The token is for Microsoft Graph. Only Graph can verify its signature.',
-    find: ({ seen: { claims } }) =>
-      audiencesOf(claims).some((audience) => graphAudiences.has(audience)) && {
-        fix: 'Request a scope of this API in the client (api://…/.default), not User.Read of Graph.',
-        note: 'aud is Microsoft Graph',
-      },
+    fix: 'Request a scope of this API in the client (api://…/.default), not User.Read of Graph.',
+    note: 'aud is Microsoft Graph',
+    find: ({ seen: { claims } }) => audiencesOf(claims).some((audience) => graphAudiences.has(audience)),
   },
 ];

@@ -43,5 +43,9 @@ export interface Cause {
   readonly id: string;
   readonly reasons: readonly string[];
   readonly meaning: string;
-  find(facts: Facts): FoundCause | false | undefined;
+  /** Fix and note, unless they depend on the facts. */
+  readonly fix?: string;
+  readonly note?: string;
+  /** Returns what the cause has in addition, or `true` without any; `undefined` or `false` if it does not match. */
+  find(facts: Facts): Partial<FoundCause> | boolean | undefined;
 }

@@ -34,11 +34,11 @@ export interface Candidate extends FoundCause {
 
 /** The causes of one refusal; those with a fix that can be tried come first. */
 export function findCauses(reason: string, facts: Facts): readonly Candidate[] {
-  const found = causes.flatMap((cause): readonly Candidate[] => {
-    const found = cause.reasons.includes(reason) && cause.find(facts);
-    return found ? [{ id: cause.id, ...found }] : [];
+  const found = causes.flatMap(({ id, reasons, meaning: _, find, ...fixed }): readonly Candidate[] => {
+    const own = reasons.includes(reason) && find(facts);
+    return own ? [{ id, ...fixed, ...(own === true ? {} : own) } as Candidate] : []; // each has a fix, as its test says
   });
-  return [...found.filter(({ trial }) => trial !== undefined), ...found.filter(({ trial }) => trial === undefined)];
+  return found.toSorted((a, b) => Number(a.trial === undefined) - Number(b.trial === undefined));
 }
 
 /** Names causes; `isConfirmed` reports whether the fix of one was tried with success. Certain ones come first. */
@@ -50,8 +50,5 @@ export function nameCauses(
     const { trial: _, ...cause } = candidate;
     return { ...cause, certainty: isConfirmed(candidate) ? 'certain' : 'likely' };
   });
-  return [
-    ...named.filter(({ certainty }) => certainty === 'certain'),
-    ...named.filter(({ certainty }) => certainty === 'likely'),
-  ];
+  return named.toSorted((a, b) => Number(b.certainty === 'certain') - Number(a.certainty === 'certain'));
 }

@@ -1,17 +1,14 @@
 import { type Facts, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 
-interface ForeignToken {
-  readonly id: string;
-  readonly meaning: string;
-  readonly note: string;
-  readonly fix: string;
-  readonly form?: RegExp;
-  readonly hasClaims?: (facts: Facts) => boolean;
-}
-
 const sendAccessToken = 'Send access_token of the token response.';
 const getAccessToken = 'Get an access token for this API from the provider, and send it instead.';
+
+const reasons = [
+  ...['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_header', 'encrypted_token'],
+  ...['unsupported_alg', 'unsupported_typ', 'invalid_issuer', 'invalid_audience', 'not_an_access_token'],
+  ...['unsupported_scheme', 'missing_kid', 'unknown_kid'],
+];
 
 /** Reports whether the issuer of the token matches, and is not one that this API trusts. */
 const isFrom =
@@ -21,86 +18,85 @@ const isFrom =
     return form.test(issuer) && !force.issuers.includes(issuer);
   };
 
-const kinds: readonly ForeignToken[] = [
+const hasForm =
+  (form: RegExp) =>
+  ({ seen }: Facts): boolean =>
+    form.test(seen.token);
+
+const isRefreshToken = hasForm(/^(?:v1\.M[\w-]{20,}|1\/\/0[\w-]{20,}|[01]\.A[\w-]{2}[\w.-]{40,})$/);
+
+/** Tokens that are not access tokens for an API. */
+export const foreignTokenCauses: readonly Cause[] = [
   {
     id: 'refresh_token',
+    reasons,
     meaning: 'The client sent its refresh token. Only the token endpoint of the provider accepts it.',
     note: 'a refresh token, not an access token',
     fix: `${sendAccessToken} A refresh token must never be sent to an API.`,
-    form: /^(?:v1\.M[\w-]{20,}|1\/\/0[\w-]{20,}|[01]\.A[\w-]{2}[\w.-]{40,})$/,
-    hasClaims: ({ seen: { claims } }) => /^(?:refresh|offline)$/i.test(textOf(claims['typ'])),
+    find: (facts) => isRefreshToken(facts) || /^(?:refresh|offline)$/i.test(textOf(facts.seen.claims['typ'])),
   },
   {
     id: 'google_token',
+    reasons,
     meaning: 'The token is for the APIs of Google. Only Google can read it.',
     note: 'an access token for Google (ya29.)',
     fix: `${getAccessToken} Google issues only ID tokens for other APIs.`,
-    form: /^ya29\./,
+    find: hasForm(/^ya29\./),
   },
   {
     id: 'github_token',
+    reasons,
     meaning: 'The token is for the API of GitHub. Only GitHub can read it.',
     note: 'a token for GitHub',
     fix: `${getAccessToken} Revoke the token at GitHub if it was sent to another service.`,
-    form: /^(?:gh[a-z]_|github_pat_)\w{20,}$/,
+    find: hasForm(/^(?:gh[a-z]_|github_pat_)\w{20,}$/),
   },
   {
     id: 'api_key',
+    reasons,
     meaning: 'The client sent an API key of another service.',
     note: 'an API key of another service',
     fix: `${getAccessToken} Replace the key: this service has received it.`,
-    form: /^(?:(?:sk|pk|rk)[_-](?:live|test|proj|ant)[_-]|sk-\w{20}|glpat-|xox[abeoprs]-|AKIA[A-Z\d]{16}$|AIza[\w-]{35}$|npm_\w{36}$|SG\.[\w-]{22}\.|pypi-|hf_\w{20}|dop_v1_|shp\w{2}_)/,
+    find: hasForm(
+      /^(?:(?:sk|pk|rk)[_-](?:live|test|proj|ant)[_-]|sk-\w{20}|glpat-|xox[abeoprs]-|AKIA[A-Z\d]{16}$|AIza[\w-]{35}$|npm_\w{36}$|SG\.[\w-]{22}\.|pypi-|hf_\w{20}|dop_v1_|shp\w{2}_)/,
+    ),
   },
   {
     id: 'kubernetes_token',
+    reasons,
     meaning: 'The token is of a Kubernetes service account, whose issuer is not configured here.',
     note: 'a token of a Kubernetes service account',
     fix: `${getAccessToken} Or configure the issuer of the cluster, and request a token for this audience.`,
-    hasClaims: (facts) =>
-      ('kubernetes.io' in facts.seen.claims && isFrom(/./)(facts)) || isFrom(/^kubernetes\/serviceaccount$/)(facts),
+    find: (facts) => isFrom('kubernetes.io' in facts.seen.claims ? /./ : /^kubernetes\/serviceaccount$/)(facts),
   },
   {
     id: 'firebase_token',
+    reasons,
     meaning: 'The token is an ID token of Firebase, whose issuer is not configured here.',
     note: 'an ID token of Firebase',
     fix: `${getAccessToken} Firebase issues no access tokens for other APIs.`,
-    hasClaims: isFrom(/^https:\/\/securetoken\.google\.com\//),
+    find: isFrom(/^https:\/\/securetoken\.google\.com\//),
   },
   {
     id: 'supabase_key',
+    reasons,
     meaning: 'The client sent an API key of Supabase, which is a JWT signed with a shared secret.',
     note: 'an API key of Supabase (anon or service_role)',
     fix: 'Send access_token of the session of the user, and configure Supabase to sign with an asymmetric key.',
-    hasClaims: ({ seen: { claims } }) =>
+    find: ({ seen: { claims } }) =>
       claims['iss'] === 'supabase' && /^(?:anon|service_role)$/.test(textOf(claims['role'])),
   },
   {
     id: 'encrypted_for_provider',
+    reasons,
     meaning: 'The provider encrypted the token for itself, because the client requested no audience.',
     note: 'encrypted with dir: only the provider can read it',
     fix: 'Request the audience of this API in the client (Auth0: audience=…).',
-    hasClaims: ({ seen: { token, header } }) => header['alg'] === 'dir' && token.split('.').length === 5,
+    find: ({ seen: { token, header } }) => header['alg'] === 'dir' && token.split('.').length === 5,
   },
-];
-
-const reasons = [
-  ...['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_header', 'encrypted_token'],
-  ...['unsupported_alg', 'unsupported_typ', 'invalid_issuer', 'invalid_audience', 'not_an_access_token'],
-  ...['unsupported_scheme', 'missing_kid', 'unknown_kid'],
 ];
 
 /** Reports whether the credentials are a token that is not an access token for an API. */
 export function isForeign(facts: Facts): boolean {
-  return kinds.some((kind) => matches(kind, facts));
+  return foreignTokenCauses.some(({ find }) => find(facts));
 }
-
-function matches({ form, hasClaims }: ForeignToken, facts: Facts): boolean {
-  return form?.test(facts.seen.token) === true || hasClaims?.(facts) === true;
-}
-
-export const foreignTokenCauses: readonly Cause[] = kinds.map((kind) => ({
-  id: kind.id,
-  reasons,
-  meaning: kind.meaning,
-  find: (facts) => (matches(kind, facts) ? { fix: kind.fix, note: kind.note } : undefined),
-}));

@@ -1,7 +1,7 @@
 import { showUrl } from '../../http/shown-url.ts';
 import { showText } from '../../shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
-import type { Cause } from './cause.ts';
+import type { Cause, FoundCause } from './cause.ts';
 import { oktaOrg } from './key-causes.ts';
 
 const withoutSlash = (text: string): string => text.replace(/\/$/, '');
@@ -12,17 +12,19 @@ const internalName = /^(?:[^.]+|.*\.(?:local|internal|svc|lan|intranet|localhost
 const entraIssuer = /^https:\/\/login\.microsoftonline\.com\/[\da-f-]{36}\/v2\.0$/i;
 const entraLogin = /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers|\{tenantid\})(?:\/|$)/i;
 
-function parse(text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined;
-}
+const parse = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
 
-function pairs({ seen, force }: Facts): readonly (readonly [theirs: URL, ours: URL])[] {
-  const theirs = parse(textOf(seen.claims['iss']));
-  if (theirs === undefined) return [];
-  return force.issuers.flatMap((issuer) => {
-    const ours = parse(issuer);
-    return ours === undefined || ours.href === theirs.href ? [] : [[theirs, ours] as const];
-  });
+const issuerOf = ({ seen }: Facts): string => textOf(seen.claims['iss']);
+
+/** The issuer of the token, and the first trusted issuer of which this is true. */
+function findPair(facts: Facts, is: (theirs: URL, ours: URL) => boolean): readonly [URL, URL] | undefined {
+  const theirs = parse(issuerOf(facts));
+  const ours =
+    theirs &&
+    facts.force.issuers
+      .flatMap((issuer) => parse(issuer) ?? [])
+      .find((each) => each.href !== theirs.href && is(theirs, each));
+  return theirs && ours && [theirs, ours];
 }
 
 /** Reports whether both are one provider under two names: equal paths, and an internal name or another port. */
@@ -40,80 +42,75 @@ function isSibling(theirs: URL, ours: URL): boolean {
   return parent(theirs).includes('.') && parent(theirs) === parent(ours);
 }
 
+/** Trusts the issuer of the token. */
+function trust(facts: Facts): Partial<FoundCause> {
+  const issuer = issuerOf(facts);
+  return { fix: facts.force.labels.issuer.set(showText(issuer)), trial: { issuer } };
+}
+
 export const issuerCauses: readonly Cause[] = [
   {
     id: 'domain_with_scheme',
     reasons: ['invalid_issuer'],
     meaning: 'The domain of the provider is set with the prefix https://, so no issuer can be equal to it.',
-    find: ({ seen, force }) => {
-      if (!force.domainHasScheme) return undefined;
-      const host = parse(textOf(seen.claims['iss']))?.host;
+    note: 'the setting begins with https://',
+    find: (facts) => {
+      const { domainHasScheme, labels } = facts.force;
+      const host = parse(issuerOf(facts))?.host;
       const fix =
         host === undefined
-          ? `Remove https:// from ${force.labels.issuer.name}: write only the host.`
-          : force.labels.issuer.set(`https://${showText(host)}/`);
-      return { fix, note: 'the setting begins with https://' };
+          ? `Remove https:// from ${labels.issuer.name}: write only the host.`
+          : labels.issuer.set(`https://${showText(host)}/`);
+      return domainHasScheme && { fix };
     },
   },
   {
     id: 'issuer_slash',
     reasons: ['invalid_issuer'],
     meaning: 'The issuer of the token and the trusted issuer differ only by the slash at the end.',
-    find: ({ seen, force }) => {
-      const theirs = textOf(seen.claims['iss']);
-      const ours = force.issuers.find((issuer) => issuer !== theirs && withoutSlash(issuer) === withoutSlash(theirs));
-      if (ours === undefined) return undefined;
-      return {
-        fix: force.labels.issuer.set(showText(theirs)),
-        note: 'only the slash at the end differs',
-        trial: { issuer: theirs },
-      };
+    note: 'only the slash at the end differs',
+    find: (facts) => {
+      const theirs = issuerOf(facts);
+      const isOnlySlash = (ours: string) => ours !== theirs && withoutSlash(ours) === withoutSlash(theirs);
+      return facts.force.issuers.some(isOnlySlash) && trust(facts);
     },
   },
   {
     id: 'entra_v1_issuer',
     reasons: ['invalid_issuer'],
     meaning: 'Microsoft Entra issued a token of version 1, whose issuer is sts.windows.net.',
-    find: ({ seen, force }) => {
-      const [, tenant] = /^https:\/\/sts\.windows\.net\/([^/]+)/.exec(textOf(seen.claims['iss'])) ?? [];
-      return (
-        tenant !== undefined &&
-        !force.issuers.some((issuer) => issuer.startsWith('https://sts.windows.net/')) && {
-          fix: 'In the manifest of the API in Entra, set requestedAccessTokenVersion to 2.',
-          note: 'sts.windows.net issues tokens of version 1',
-          trial: { claims: { iss: `https://login.microsoftonline.com/${tenant}/v2.0` } },
-        }
-      );
+    fix: 'In the manifest of the API in Entra, set requestedAccessTokenVersion to 2.',
+    note: 'sts.windows.net issues tokens of version 1',
+    find: (facts) => {
+      const [, tenant] = /^https:\/\/sts\.windows\.net\/([^/]+)/.exec(issuerOf(facts)) ?? [];
+      const isTrusted = facts.force.issuers.some((issuer) => issuer.startsWith('https://sts.windows.net/'));
+      if (tenant === undefined || isTrusted) return undefined;
+      return { trial: { claims: { iss: `https://login.microsoftonline.com/${tenant}/v2.0` } } };
     },
   },
   {
     id: 'entra_common',
     reasons: ['invalid_issuer'],
     meaning: 'The setting has the address for logins of any tenant of Microsoft Entra. Tokens name their tenant.',
-    find: ({ seen, force }) => {
-      const theirs = textOf(seen.claims['iss']);
-      if (!entraIssuer.test(theirs) || !force.issuers.some((issuer) => entraLogin.test(issuer))) return undefined;
-      return {
-        fix: force.labels.issuer.set(showText(theirs)),
-        note: '/common is for logins; the issuer names the tenant',
-        trial: { issuer: theirs },
-      };
-    },
+    note: '/common is for logins; the issuer names the tenant',
+    find: (facts) =>
+      entraIssuer.test(issuerOf(facts)) &&
+      facts.force.issuers.some((issuer) => entraLogin.test(issuer)) &&
+      trust(facts),
   },
   {
     id: 'issuer_host_alias',
     reasons: ['invalid_issuer'],
     meaning: 'The provider has two names, such as an internal and a public name, and the token has the other.',
     find: (facts) => {
-      const pair = pairs(facts).find(([theirs, ours]) => isAlias(theirs, ours));
-      if (pair === undefined) return undefined;
-      const [theirs, ours] = pair;
+      const [theirs, ours] = findPair(facts, isAlias) ?? [];
+      if (theirs === undefined || ours === undefined) return undefined;
       const oneAddress =
         'Give the provider one public address (Keycloak: the option hostname), and use only that in clients.';
       const note = `the token was issued as ${showText(theirs.host)}`;
       // The settings refuse an issuer without TLS.
       if (theirs.protocol !== 'https:') return { fix: oneAddress, note };
-      const line = facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss'])));
+      const line = facts.force.labels.issuer.set(showText(issuerOf(facts)));
       // One host with another port or scheme: the setting is wrong more often than the provider.
       const [fix, or] = theirs.hostname === ours.hostname ? [line, oneAddress] : [oneAddress, line];
       return { fix, or, note };
@@ -123,20 +120,16 @@ export const issuerCauses: readonly Cause[] = [
     id: 'other_environment',
     reasons: ['invalid_issuer'],
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
+    note: 'another tenant, realm or stage of the provider',
     find: (facts) => {
-      const pair = pairs(facts).find(([theirs, ours]) => isSibling(theirs, ours));
+      const [theirs, ours] = findPair(facts, isSibling) ?? [];
+      if (theirs === undefined || ours === undefined) return undefined;
       // Tokens of these two providers have their own causes.
-      if (
-        pair === undefined ||
-        entraLogin.test(pair[1].href) ||
-        pair[0].hostname === 'sts.windows.net' ||
-        oktaOrg.test(pair[0].href)
-      )
+      if (entraLogin.test(ours.href) || theirs.hostname === 'sts.windows.net' || oktaOrg.test(theirs.href))
         return undefined;
       return {
-        fix: `Log in at ${showUrl(pair[1].href)} in the client`,
-        or: facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss']))),
-        note: 'another tenant, realm or stage of the provider',
+        fix: `Log in at ${showUrl(ours.href)} in the client`,
+        or: facts.force.labels.issuer.set(showText(issuerOf(facts))),
       };
     },
   },

@@ -1,5 +1,5 @@
 import { showText } from '../../shown-text.ts';
-import { type InForce, textOf } from '../facts.ts';
+import { type Facts, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 import { isForeign } from './foreign-tokens.ts';
 
@@ -20,9 +20,20 @@ const signatureLengths: Readonly<Record<string, readonly number[]>> = {
 /** Most bytes that are treated as additional to a signature. */
 const fewBytes = 12;
 
-/** The setting that trusts another issuer, unless it is trusted already. */
-function orTrust(issuer: string, { issuers, labels }: InForce): { readonly or?: string } {
-  return issuers.includes(issuer) ? {} : { or: labels.issuer.set(issuer) };
+/** The length of the signature, and the lengths that its algorithm allows. */
+function measureSignature({ seen: { token, header } }: Facts) {
+  const signature = token.split('.')[2] ?? '';
+  const alg = textOf(header['alg']);
+  const allowed = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)] ?? [];
+  const length = Math.floor((signature.length * 3) / 4);
+  const nearest = allowed.find((each) => length > each && length - each <= fewBytes);
+  return { signature, alg, allowed, length, nearest };
+}
+
+function ageOf({ seen, now }: Facts): 'young' | 'old' | undefined {
+  const { iat, iss } = seen.claims;
+  if (typeof iat !== 'number' || oktaOrg.test(textOf(iss))) return undefined;
+  return iat > now - young ? 'young' : 'old';
 }
 
 export const keyCauses: readonly Cause[] = [
@@ -30,49 +41,42 @@ export const keyCauses: readonly Cause[] = [
     id: 'okta_org_server',
     reasons: ['unknown_kid', 'invalid_signature', 'invalid_issuer', 'invalid_audience'],
     meaning: "The token is from Okta's org server, which issues tokens only for the API of Okta.",
-    find: ({ seen, force }) =>
-      oktaOrg.test(textOf(seen.claims['iss'])) && {
-        fix: 'Use a custom authorization server in the client, as in https://…okta.com/oauth2/default.',
-        ...orTrust(`${textOf(seen.claims['iss']).replace(/\/$/, '')}/oauth2/default`, force),
-        note: 'the issuer has no /oauth2/ in its path',
-      },
+    fix: 'Use a custom authorization server in the client, as in https://…okta.com/oauth2/default.',
+    note: 'the issuer has no /oauth2/ in its path',
+    find: ({ seen, force: { issuers, labels } }) => {
+      const issuer = textOf(seen.claims['iss']);
+      const custom = `${issuer.replace(/\/$/, '')}/oauth2/default`;
+      return oktaOrg.test(issuer) && (issuers.includes(custom) || { or: labels.issuer.set(custom) });
+    },
   },
   {
     id: 'key_rotated',
     reasons: ['unknown_kid'],
     meaning: 'The provider has changed its keys and no longer publishes the key of this token.',
-    find: ({ seen, now }) => {
-      const { iat } = seen.claims;
-      if (typeof iat !== 'number' || iat > now - young || oktaOrg.test(textOf(seen.claims['iss']))) return undefined;
-      return {
-        fix: 'Get a new token in the client.',
-        note: 'the token is more than 10 minutes old: its key may have been replaced',
-      };
-    },
+    fix: 'Get a new token in the client.',
+    note: 'the token is more than 10 minutes old: its key may have been replaced',
+    find: (facts) => ageOf(facts) === 'old',
   },
   {
     id: 'other_environment',
     reasons: ['unknown_kid'],
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
-    find: ({ seen, force, now }) => {
-      const { iat, iss } = seen.claims;
-      if (typeof iat !== 'number' || iat <= now - young || oktaOrg.test(textOf(iss))) return undefined;
-      return {
-        fix: `Compare the address of the login in the client with ${force.issuers.join(', ')}`,
-        note: 'the token is new, and its key is not published',
-      };
-    },
+    note: 'the token is new, and its key is not published',
+    find: (facts) =>
+      ageOf(facts) === 'young' && {
+        fix: `Compare the address of the login in the client with ${facts.force.issuers.join(', ')}`,
+      },
   },
   {
     id: 'algorithm_not_allowed',
     reasons: ['unsupported_alg'],
     meaning: 'The provider signs with an algorithm that is not allowed here.',
-    find: ({ seen, force }) => {
+    find: ({ seen, force: { algorithms, labels } }) => {
       const alg = textOf(seen.header['alg']);
-      if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$/.test(alg) || force.algorithms.includes(alg)) return undefined;
+      if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$/.test(alg) || algorithms.includes(alg)) return undefined;
       return {
-        fix: force.labels.algorithms.set([...force.algorithms, alg].join(',')),
-        or: `at the provider, sign with ${force.algorithms.join(' or ')}`,
+        fix: labels.algorithms.set([...algorithms, alg].join(',')),
+        or: `at the provider, sign with ${algorithms.join(' or ')}`,
         note: `${alg} is not in the list`,
         trial: { algorithm: alg },
       };
@@ -82,45 +86,36 @@ export const keyCauses: readonly Cause[] = [
     id: 'symmetric_algorithm',
     reasons: ['unsupported_alg'],
     meaning: 'The token is signed with a shared secret (HS256 and the like), or not signed at all.',
+    fix: 'At the provider, set the signing algorithm of this API to RS256.',
     find: (facts) => {
-      const { seen } = facts;
-      return (
-        /^(?:HS\d+|none)$/i.test(textOf(seen.header['alg'])) &&
-        !isForeign(facts) && {
-          fix: 'At the provider, set the signing algorithm of this API to RS256.',
-          note: `alg ${showText(textOf(seen.header['alg']))} is never accepted`,
-        }
-      );
+      const alg = textOf(facts.seen.header['alg']);
+      return /^(?:HS\d+|none)$/i.test(alg) && !isForeign(facts) && { note: `alg ${showText(alg)} is never accepted` };
     },
   },
   {
     id: 'encrypted',
     reasons: ['encrypted_token'],
     meaning: 'The token is encrypted (five parts), so only its recipient could read it.',
-    find: (facts) =>
-      facts.seen.token.split('.').length === 5 &&
-      !facts.seen.token.includes('...') &&
-      !isForeign(facts) && {
-        fix: 'At the provider, turn the encryption of access tokens off, or request the audience of this API.',
-        note: 'five parts instead of three',
-      },
+    fix: 'At the provider, turn the encryption of access tokens off, or request the audience of this API.',
+    note: 'five parts instead of three',
+    find: (facts) => {
+      const { token } = facts.seen;
+      return token.split('.').length === 5 && !token.includes('...') && !isForeign(facts);
+    },
   },
   {
     id: 'token_with_more',
     reasons: ['malformed_encoding', 'invalid_signature'],
     meaning:
       'The token has additional characters at its end: an encoded line break, or a character of the text around it.',
-    find: ({ seen: { token, header } }) => {
-      const signature = token.split('.')[2] ?? '';
-      const alg = textOf(header['alg']);
-      const lengths = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)] ?? [];
-      const length = Math.floor((signature.length * 3) / 4);
-      const own = lengths.find((each) => length > each && length - each <= fewBytes);
-      if (own === undefined || /[\s"'`“”‘’]/.test(token) || token.split('.').length !== 3) return undefined;
-      const more = signature.length - Math.ceil((own * 4) / 3);
+    fix: 'Remove the characters after the token. In a shell, printf %s and jq -j write no line break.',
+    find: (facts) => {
+      const { token } = facts.seen;
+      const { signature, alg, nearest } = measureSignature(facts);
+      if (nearest === undefined || /[\s"'`“”‘’]/.test(token) || token.split('.').length !== 3) return undefined;
+      const more = signature.length - Math.ceil((nearest * 4) / 3);
       return {
         trial: { authorization: `Bearer ${token.slice(0, -more)}` },
-        fix: 'Remove the characters after the token. In a shell, printf %s and jq -j write no line break.',
         note: `${more} more ${more === 1 ? 'character' : 'characters'} than a signature of ${alg} has`,
       };
     },
@@ -132,21 +127,19 @@ export const keyCauses: readonly Cause[] = [
       'encrypted_token',
     ],
     meaning: 'A part of the token is missing: it was copied incompletely, or a column or a header has a limit.',
-    find: ({ seen: { token, header } }) => {
-      const fix = 'Copy the entire token. If a program stores it, check the limit of its length there.';
-      if (/(?:\.\.\.|…)$/.test(token)) return { fix, note: 'it ends with dots' };
+    fix: 'Copy the entire token. If a program stores it, check the limit of its length there.',
+    find: (facts) => {
+      const { token } = facts.seen;
+      if (/(?:\.\.\.|…)$/.test(token)) return { note: 'it ends with dots' };
       const parts = token.split('.');
       if (parts.length === 3 && !token.startsWith('ey') && parts[1]?.startsWith('ey') && !/[\s"'`]/.test(token))
-        return { fix, note: 'it does not begin like a token (ey…)' };
+        return { note: 'it does not begin like a token (ey…)' };
       if (!token.startsWith('ey') || parts.length > 3 || /\s/.test(token)) return undefined;
-      if (parts.length < 3) return { fix, note: `${parts.length} of 3 parts` };
-      const alg = textOf(header['alg']);
-      const lengths = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)];
-      const length = Math.floor(((parts[2]?.length ?? 0) * 3) / 4);
-      if (lengths === undefined || lengths.includes(length) || length > Math.max(...lengths)) return undefined;
+      if (parts.length < 3) return { note: `${parts.length} of 3 parts` };
+      const { alg, allowed, length, nearest } = measureSignature(facts);
       // A few bytes more than a signature: token_with_more.
-      if (lengths.some((each) => length > each && length - each <= fewBytes)) return undefined;
-      return { fix, note: `${length} bytes of signature; ${alg} has ${lengths.join(', ')}` };
+      const isCut = !allowed.includes(length) && allowed.some((each) => each > length) && nearest === undefined;
+      return isCut && { note: `${length} bytes of signature; ${alg} has ${allowed.join(', ')}` };
     },
   },
 ];

@@ -12,31 +12,42 @@ const scopeClaims = [
   { id: 'scope_in_scopes', claim: 'scopes', meaning: 'The scopes are in a claim scopes instead of scope.' },
 ] as const;
 
+const addSub = 'At the provider, add sub to these tokens (RFC 9068 §2.2).';
+
 const scopeReasons = ['insufficient_scope', 'no_accepted_scope'];
 
 function isEnough(names: readonly string[], { force }: Facts): boolean {
-  return force.scopes.length > 0 && force.scopes.some((scope) => names.includes(scope));
+  return force.scopes.some((scope) => names.includes(scope));
 }
 
-/** The scopes of the token that equal the required ones except for a prefix, such as `https://api.example/`, and those. */
-function findPrefixed({ seen, force }: Facts): readonly [readonly string[], readonly string[]] | undefined {
+/** The scopes of the token that equal the required ones except for a prefix, such as `https://api.example/`. */
+function findPrefixed({ seen, force }: Facts): readonly string[] | undefined {
   const { scope, scp } = seen.claims;
   const held = namesOf(scope ?? scp);
-  const written = force.scopes.map((name) =>
-    held.find((each) => each === name || each.endsWith(`/${name}`) || name.endsWith(`/${each}`)),
+  if (force.scopes.every((name) => held.includes(name))) return undefined;
+  const written = force.scopes.flatMap(
+    (name) => held.find((each) => each === name || each.endsWith(`/${name}`) || name.endsWith(`/${each}`)) ?? [],
   );
-  if (force.scopes.length === 0 || force.scopes.every((name) => held.includes(name))) return undefined;
-  return written.every((name) => name !== undefined) ? [written, force.scopes] : undefined;
+  return written.length === force.scopes.length ? written : undefined;
+}
+
+/** The required names, if commas separate the scopes. */
+function splitCommas(scope: unknown): readonly string[] {
+  return typeof scope === 'string' && scope.includes(',') ? scope.split(/[\s,]+/) : [];
 }
 
 function rolesOf(claims: JsonObject): readonly (readonly [claim: string, names: readonly string[]])[] {
-  const realm = isJsonObject(claims['realm_access']) ? namesOf(claims['realm_access']['roles']) : [];
-  const named = ['roles', 'permissions', 'groups', 'authorities'].map((name) => [name, namesOf(claims[name])] as const);
-  return [['realm_access.roles', realm] as const, ...named].filter(([, names]) => names.length > 0);
+  const realm = isJsonObject(claims['realm_access']) ? claims['realm_access']['roles'] : [];
+  const named = ['roles', 'permissions', 'groups', 'authorities'].map((name) => [name, claims[name]] as const);
+  return [['realm_access.roles', realm] as const, ...named]
+    .map(([claim, names]) => [claim, namesOf(names)] as const)
+    .filter(([, names]) => names.length > 0);
 }
 
-function isInOtherClaim(facts: Facts): boolean {
-  return scopeClaims.some(({ claim }) => isEnough(namesOf(facts.seen.claims[claim]), facts));
+/** Reports whether another cause explains the lack of scopes. */
+function isElsewhere(facts: Facts): boolean {
+  const { claims } = facts.seen;
+  return scopeClaims.some(({ claim }) => isEnough(namesOf(claims[claim]), facts)) || findPrefixed(facts) !== undefined;
 }
 
 /** The setting that reads scopes from another claim or form, if the command has it. */
@@ -54,15 +65,14 @@ export const scopeCauses: readonly Cause[] = [
       reasons: scopeReasons,
       meaning,
       find: (facts) => {
-        const names = namesOf(facts.seen.claims[claim]);
-        if (facts.seen.claims['scope'] !== undefined || !isEnough(names, facts)) return undefined;
+        const { seen, force } = facts;
+        const names = namesOf(seen.claims[claim]);
+        if (seen.claims['scope'] !== undefined || !isEnough(names, facts)) return undefined;
+        const scope = names.join(' ');
         return {
           fix: readFrom(facts, claim),
-          note: `scope is absent, ${claim} has ${showText(names.join(' '))}`,
-          trial:
-            facts.force.labels.scopeClaim === undefined
-              ? { claims: { scope: names.join(' ') } }
-              : { scopeClaim: claim },
+          note: `scope is absent, ${claim} has ${showText(scope)}`,
+          trial: force.labels.scopeClaim === undefined ? { claims: { scope } } : { scopeClaim: claim },
         };
       },
     }),
@@ -72,13 +82,13 @@ export const scopeCauses: readonly Cause[] = [
     reasons: scopeReasons,
     meaning: 'The scopes of the token and of the route differ by the identifier of the API before them.',
     find: (facts) => {
-      const full = findPrefixed(facts);
-      if (full === undefined) return undefined;
-      const [written, required] = full;
+      const scopes = findPrefixed(facts);
+      if (scopes === undefined) return undefined;
+      const written = showText(scopes.join(' '));
       return {
-        fix: `Require the scope as the provider writes it: ${showText(written.join(' '))}`,
-        note: `the token has ${showText(written.join(' '))}, the route requires ${showText(required.join(' '))}`,
-        trial: { scopes: written },
+        fix: `Require the scope as the provider writes it: ${written}`,
+        note: `the token has ${written}, the route requires ${showText(facts.force.scopes.join(' '))}`,
+        trial: { scopes },
       };
     },
   },
@@ -89,84 +99,77 @@ export const scopeCauses: readonly Cause[] = [
       'The token lacks a scope that the route requires: the client did not request it, or the provider did not grant it.',
     find: (facts) => {
       const { claims } = facts.seen;
+      const { scopes } = facts.force;
       const { scope } = claims;
-      if (isInOtherClaim(facts) || findPrefixed(facts) !== undefined) return undefined;
       // With commas it is sufficient: scope_with_commas.
-      const isWrittenOtherwise =
-        typeof scope === 'string' && scope.includes(',') && isEnough(scope.split(/[\s,]+/), facts);
-      if (isWrittenOtherwise || (scope !== undefined && typeof scope !== 'string')) return undefined;
+      if (isElsewhere(facts) || isEnough(splitCommas(scope), facts)) return undefined;
+      if (scope !== undefined && typeof scope !== 'string') return undefined;
+      const held = namesOf(scope);
+      const lacking = scopes.filter((name) => !held.includes(name)).join(' ');
+      const fix = `Request scope=${lacking} in the client, and grant it to the client at the provider.`;
+      if (scope !== undefined) {
+        return {
+          fix,
+          trial: { claims: { scope: [...held, ...scopes].join(' ') } },
+          note: `the token lacks ${lacking}`,
+        };
+      }
       // A role of this name is the better explanation; many tokens have both scopes and permissions.
       const isRole = rolesOf(claims).some(([claim, names]) => claim !== 'permissions' && isEnough(names, facts));
-      if (scope === undefined && isRole) return undefined;
-      const held = namesOf(scope);
-      const lacking = facts.force.scopes.filter((name) => !held.includes(name)).join(' ');
-      return {
-        fix: `Request scope=${lacking} in the client, and grant it to the client at the provider.`,
-        ...(scope !== undefined && { trial: { claims: { scope: [...held, ...facts.force.scopes].join(' ') } } }),
-        note: scope === undefined ? 'the token has no scopes' : `the token lacks ${lacking}`,
-      };
+      return !isRole && { fix, note: 'the token has no scopes' };
     },
   },
   {
     id: 'roles_instead_of_scope',
     reasons: scopeReasons,
     meaning: 'The token has roles or permissions, and the route requires a scope.',
+    fix: 'At the provider, map the role to a scope of this API, and request that scope in the client.',
     find: (facts) => {
       const { claims } = facts.seen;
-      if (isInOtherClaim(facts) || findPrefixed(facts) !== undefined) return undefined;
+      const { permissionsClaim } = facts.force.labels;
+      if (isElsewhere(facts)) return undefined;
       const roles = rolesOf(claims);
       const [claim] = roles.find(([, names]) => isEnough(names, facts)) ?? (claims['scope'] ? [] : (roles[0] ?? []));
       if (claim === undefined) return undefined;
-      return {
-        fix: 'At the provider, map the role to a scope of this API, and request that scope in the client.',
-        ...(facts.force.labels.permissionsClaim !== undefined && {
-          or: `require permissions instead of scopes for the route (${facts.force.labels.permissionsClaim.name})`,
-        }),
-        note: `the token has ${claim}`,
-      };
+      const note = `the token has ${claim}`;
+      if (permissionsClaim === undefined) return { note };
+      return { note, or: `require permissions instead of scopes for the route (${permissionsClaim.name})` };
     },
   },
   {
     id: 'scope_with_commas',
     reasons: scopeReasons,
     meaning: 'The scopes are separated by commas, and RFC 6749 separates them by spaces.',
+    fix: 'At the provider, write scope as one string with single spaces (RFC 6749 §3.3).',
+    note: 'commas in scope',
     find: (facts) => {
-      const { scope } = facts.seen.claims;
-      if (typeof scope !== 'string' || !scope.includes(',') || !isEnough(scope.split(/[\s,]+/), facts))
-        return undefined;
-      return {
-        fix: 'At the provider, write scope as one string with single spaces (RFC 6749 §3.3).',
-        note: 'commas in scope',
-        trial: { claims: { scope: scope.split(/[\s,]+/).join(' ') } },
-      };
+      const names = splitCommas(facts.seen.claims['scope']);
+      return isEnough(names, facts) && { trial: { claims: { scope: names.join(' ') } } };
     },
   },
   {
     id: 'scope_as_list',
     reasons: ['malformed_scope'],
     meaning: 'The provider writes scope as an array, and RFC 9068 requires one string.',
-    find: (facts) =>
-      Array.isArray(facts.seen.claims['scope']) && {
-        fix: 'At the provider, write scope as one string with single spaces (RFC 9068 §2.2.3).',
-        or: readFrom(facts, 'scope'),
-        note: 'scope is an array',
-        trial: { claims: { scope: namesOf(facts.seen.claims['scope']).join(' ') } },
-      },
+    fix: 'At the provider, write scope as one string with single spaces (RFC 9068 §2.2.3).',
+    note: 'scope is an array',
+    find: (facts) => {
+      const { scope } = facts.seen.claims;
+      if (!Array.isArray(scope)) return undefined;
+      return { or: readFrom(facts, 'scope'), trial: { claims: { scope: namesOf(scope).join(' ') } } };
+    },
   },
   {
     id: 'machine_token_without_sub',
     reasons: ['malformed_sub'],
     meaning: 'The provider omits sub in tokens of the client credentials grant.',
-    find: ({ seen: { claims }, force }) => {
+    fix: addSub,
+    note: 'the token names the client, and sub is absent',
+    find: ({ seen: { claims }, force: { labels } }) => {
       const isNamed = typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string';
       if (claims['sub'] !== undefined || !isNamed) return undefined;
-      const { subject } = force.labels;
-      const atProvider = 'At the provider, add sub to these tokens (RFC 9068 §2.2).';
-      return {
-        ...(subject === undefined ? { fix: atProvider } : { fix: subject.set('optional'), or: atProvider }),
-        note: 'the token names the client, and sub is absent',
-        trial: subject === undefined ? { claims: { sub: 'a client' } } : { subject: 'optional' },
-      };
+      if (labels.subject === undefined) return { trial: { claims: { sub: 'a client' } } };
+      return { fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
     },
   },
 ];

@@ -51,29 +51,25 @@ export const timeCauses: readonly Cause[] = [
     id: 'milliseconds',
     reasons: ['malformed_exp', 'malformed_nbf', 'malformed_iat', 'not_yet_valid', 'issued_in_future'],
     meaning: 'The provider writes times in milliseconds. RFC 7519 requires seconds.',
-    find: ({ seen }) => {
-      const name = inMilliseconds(seen.claims);
+    fix: 'At the provider, write times in seconds: divide by 1000 and round down.',
+    find: ({ seen: { claims } }) => {
+      const name = inMilliseconds(claims);
       if (name === undefined) return undefined;
-      return {
-        fix: 'At the provider, write times in seconds: divide by 1000 and round down.',
-        note: `${name} is above 10^11`,
-        trial: {
-          claims: mapTimes(seen.claims, (time) => (Number(time) > latest ? Math.floor(Number(time) / 1000) : time)),
-        },
-      };
+      const toSeconds = (time: unknown) => (Number(time) > latest ? Math.floor(Number(time) / 1000) : time);
+      return { note: `${name} is above 10^11`, trial: { claims: mapTimes(claims, toSeconds) } };
     },
   },
   {
     id: 'time_as_string',
     reasons: ['malformed_exp', 'malformed_nbf', 'malformed_iat'],
     meaning: 'The provider writes times as strings. RFC 7519 requires numbers.',
-    find: ({ seen }) => {
-      const name = timeNames.find((each) => readString(seen.claims[each]) !== undefined);
+    fix: 'At the provider, write times as numbers of seconds, without quotation marks.',
+    find: ({ seen: { claims } }) => {
+      const name = timeNames.find((each) => readString(claims[each]) !== undefined);
       if (name === undefined) return undefined;
       return {
-        fix: 'At the provider, write times as numbers of seconds, without quotation marks.',
-        note: `${name} is the string "${showText(textOf(seen.claims[name]), 24)}"`,
-        trial: { claims: mapTimes(seen.claims, (time) => readString(time) ?? time) },
+        note: `${name} is the string "${showText(textOf(claims[name]), 24)}"`,
+        trial: { claims: mapTimes(claims, (time) => readString(time) ?? time) },
       };
     },
   },
@@ -81,70 +77,60 @@ export const timeCauses: readonly Cause[] = [
     id: 'local_time',
     reasons: ['issued_in_future', 'not_yet_valid', 'expired'],
     meaning: 'The provider writes its local time as UTC, so times are wrong by whole hours.',
+    fix: 'At the provider, write times in UTC (Date.now() / 1000, time.time(), DateTimeOffset.UtcNow).',
     find: ({ seen: { claims }, now }) => {
       const shift = shiftOf(claims, now);
       if (shift === undefined) return undefined;
-      const distance = formatDuration(Math.abs(shift));
-      return {
-        fix: 'At the provider, write times in UTC (Date.now() / 1000, time.time(), DateTimeOffset.UtcNow).',
-        note: `iat is ${distance} in the ${shift > 0 ? 'future' : 'past'}: local time instead of UTC?`,
-      };
+      const direction = shift > 0 ? 'future' : 'past';
+      return { note: `iat is ${formatDuration(Math.abs(shift))} in the ${direction}: local time instead of UTC?` };
     },
   },
   {
     id: 'clock_behind',
     reasons: ['issued_in_future', 'not_yet_valid'],
     meaning: 'The clock of this host is behind the clock of the provider.',
-    find: ({ seen, now }) => {
-      const lead = leadOf(seen.claims, now);
-      if (lead === 0 || lead > maxDrift || inMilliseconds(seen.claims) !== undefined) return undefined;
-      return {
-        fix: 'Set the clock of this host: timedatectl set-ntp true. To compare the clocks: portcullis doctor',
-        note: `the token is from ${formatDuration(lead)} in the future`,
-      };
+    fix: 'Set the clock of this host: timedatectl set-ntp true. To compare the clocks: portcullis doctor',
+    find: ({ seen: { claims }, now }) => {
+      const lead = leadOf(claims, now);
+      if (lead === 0 || lead > maxDrift || inMilliseconds(claims) !== undefined) return undefined;
+      return { note: `the token is from ${formatDuration(lead)} in the future` };
     },
   },
   {
     id: 'clock_behind',
     reasons: ['proof_too_old'],
     meaning: 'The clock of the client is behind, or the client uses one proof for several requests.',
-    find: ({ seen, now }) => {
-      const { iat } = seen.proofClaims;
+    fix: 'Create a proof for each request, and set the clock of the client by NTP.',
+    find: ({ seen: { proofClaims }, now }) => {
+      const { iat } = proofClaims;
       if (typeof iat !== 'number' || iat >= now) return undefined;
-      return {
-        fix: 'Create a proof for each request, and set the clock of the client by NTP.',
-        note: `iat of the proof is ${formatDuration(now - iat)} in the past`,
-      };
+      return { note: `iat of the proof is ${formatDuration(now - iat)} in the past` };
     },
   },
   {
     id: 'clock_ahead',
     reasons: ['proof_in_future'],
     meaning: 'The clock of the client is ahead of the clock of this host.',
-    find: ({ seen, now }) => {
-      const { iat } = seen.proofClaims;
+    fix: 'Set the clock of the client by NTP, or require nonces, which make the clock of the client irrelevant.',
+    find: ({ seen: { proofClaims }, now }) => {
+      const { iat } = proofClaims;
       if (typeof iat !== 'number' || iat <= now) return undefined;
-      return {
-        fix: 'Set the clock of the client by NTP, or require nonces, which make the clock of the client irrelevant.',
-        note: `iat of the proof is ${formatDuration(iat - now)} in the future`,
-        trial: { proofClaims: { iat: Math.floor(now) } },
-      };
+      const note = `iat of the proof is ${formatDuration(iat - now)} in the future`;
+      return { note, trial: { proofClaims: { iat: Math.floor(now) } } };
     },
   },
   {
     id: 'token_expired',
     reasons: ['expired'],
     meaning: 'The token is older than its lifetime.',
+    fix: 'Get a new token before exp, or after a refusal with invalid_token.',
     find: ({ seen: { claims }, now }) => {
       const { exp, iat } = claims;
       if (typeof exp !== 'number' || exp > now) return undefined;
       const lifetime = typeof iat === 'number' && exp > iat ? `; it lived for ${formatDuration(exp - iat)}` : '';
-      return {
-        fix: 'Get a new token before exp, or after a refusal with invalid_token.',
-        note: `expired ${formatDuration(now - exp)} ago${lifetime}`,
-        // With a wrong time zone a new token has expired too.
-        ...(shiftOf(claims, now) === undefined && { trial: { claims: { exp: Math.floor(now) + 60 } } }),
-      };
+      const note = `expired ${formatDuration(now - exp)} ago${lifetime}`;
+      // With a wrong time zone a new token has expired too.
+      return shiftOf(claims, now) === undefined ? { note, trial: { claims: { exp: Math.floor(now) + 60 } } } : { note };
     },
   },
 ];

@@ -1,5 +1,6 @@
+import { parseArgs } from 'node:util';
 import { isJsonObject } from '../../jose/json.ts';
-import { splitShellWords } from './curl.ts';
+import { completeUrl, splitShellWords } from './curl.ts';
 import { type HeaderLine, type Input, unread } from './input.ts';
 
 const methodForm = /^[A-Z]+$/;
@@ -10,56 +11,40 @@ export function isHttpie(text: string): boolean {
   return /^(?:[$>#%] ?)?(?:https?|xhs?) +(?:-|[A-Z]+ |[\w.:/[-])/.test(text) && !/^https?:\/\//.test(text);
 }
 
+const httpieOptions = {
+  auth: { type: 'string', short: 'a' },
+  'auth-type': { type: 'string', short: 'A' },
+  bearer: { type: 'string' },
+} as const;
+
 /** Reads a command of HTTPie. It is not run. */
 export function readHttpie(text: string): Input {
   const words = splitShellWords(text.replace(/^[$>#%] ?/, ''));
   if (words === undefined) return unread('The command has a quotation mark that is not closed. Copy it again.');
-  const [program = '', ...rest] = words;
-  const headers: HeaderLine[] = [];
-  const plain: string[] = [];
-  const query: string[] = [];
-  let scheme = 'Basic';
-  let secret: string | undefined;
-  let hasData = false;
-  for (let at = 0; at < rest.length; at++) {
-    const word = rest[at] ?? '';
-    const [, flag, own] = /^(--auth-type|--auth|--bearer|-A|-a)(?:=?([\s\S]+))?$/.exec(word) ?? [];
-    if (flag !== undefined) {
-      const value = own ?? rest[++at] ?? '';
-      if (flag === '--auth-type' || flag === '-A') scheme = /^bearer$/i.test(value) ? 'Bearer' : scheme;
-      else secret = value;
-      if (flag === '--bearer') scheme = 'Bearer';
-    } else if (!word.startsWith('-')) {
-      const [, name = '', separator, value = ''] = plain.some(isUrl) ? (item.exec(word) ?? []) : [];
-      if (separator === undefined) plain.push(word);
-      else if (separator === ':') headers.push([name, value]);
-      else if (separator === '==') query.push(`${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
-      else hasData = true;
-    }
-  }
-  const target = plain.find(isUrl);
+  const [program = '', ...args] = words;
+  const { values, positionals } = parseArgs({ args, options: httpieOptions, strict: false, allowPositionals: true });
+  const at = positionals.findIndex((word) => !methodForm.test(word));
+  const target = positionals[at];
   if (target === undefined) return unread('The command has no URL. Copy the entire command.');
+  const items = positionals.slice(at + 1).map((word) => item.exec(word) ?? []);
+  const headers = items.flatMap(([, name = '', separator, value = '']): readonly HeaderLine[] =>
+    separator === ':' ? [[name, value]] : [],
+  );
+  const query = items.flatMap(([, name = '', separator, value = '']) =>
+    separator === '==' ? [`${encodeURIComponent(name)}=${encodeURIComponent(value)}`] : [],
+  );
+  const hasData = items.some(([, , separator]) => separator !== undefined && separator !== ':' && separator !== '==');
+  const { bearer, auth, 'auth-type': type } = values;
   // The credentials of Basic are a secret, and not a token.
-  if (secret !== undefined) headers.push(['Authorization', scheme === 'Bearer' ? `Bearer ${secret}` : scheme]);
-  const method = plain.find((word) => methodForm.test(word)) ?? (hasData ? 'POST' : 'GET');
-  const url = completeUrl(target, /s$/.test(program) ? 'https' : 'http');
-  return {
-    kind: 'curl',
-    method,
-    url: query.length === 0 ? url : `${url}${url.includes('?') ? '&' : '?'}${query.join('&')}`,
-    headers,
-  };
-}
-
-function isUrl(word: string): boolean {
-  return !methodForm.test(word);
-}
-
-/** `:8000/path` is on localhost, and the program decides the scheme of a URL without one. */
-function completeUrl(url: string, scheme: string): string {
-  if (/^:\d*(?:\/|$)/.test(url))
-    return `${scheme}://localhost${url === ':' || url.startsWith(':/') ? url.slice(1) : url}`;
-  return /^[a-z][a-z\d+.-]*:\/\//i.test(url) ? url : `${scheme}://${url}`;
+  if (typeof bearer === 'string') headers.push(['Authorization', `Bearer ${bearer}`]);
+  else if (typeof auth === 'string')
+    headers.push(['Authorization', /^bearer$/i.test(String(type)) ? `Bearer ${auth}` : 'Basic']);
+  const method = positionals.find((word) => methodForm.test(word)) ?? (hasData ? 'POST' : 'GET');
+  // `:8000/path` is on localhost.
+  const local = target.replace(/^:(?=\/|$)/, 'localhost').replace(/^:(?=\d+(?:\/|$))/, 'localhost:');
+  const url = completeUrl(local, program.endsWith('s') ? 'https' : 'http');
+  const separator = url.includes('?') ? '&' : '?';
+  return { kind: 'curl', method, url: query.length === 0 ? url : `${url}${separator}${query.join('&')}`, headers };
 }
 
 const command = /(?:^|[\s|=(])(?:Invoke-WebRequest|Invoke-RestMethod|iwr|irm)\s([\s\S]*)$/i;

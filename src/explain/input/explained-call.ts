@@ -2,8 +2,17 @@ import type { Connection, ResourceRequest } from '../../http/request.ts';
 import { type CallInput, joinHeader } from './input.ts';
 
 export interface CallFlags {
-  readonly method: string | undefined;
-  readonly url: string | undefined;
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+}
+
+export interface ReceivedCall {
+  readonly request: ResourceRequest;
+  readonly connection: Connection;
+  /** Names and values of the headers, alternately. */
+  readonly rawHeaders: readonly string[];
+  /** `undefined` if the input has no body. */
+  readonly body: string | undefined;
 }
 
 const unknownUrl = 'https://localhost/';
@@ -12,15 +21,7 @@ const unknownUrl = 'https://localhost/';
  * The request as a service with this URL receives it. Forwarded headers count only for a request that was recorded at the
  * service; a client does not send them.
  */
-export function readCall(
-  input: CallInput,
-  flags: CallFlags,
-): {
-  readonly request: ResourceRequest;
-  readonly connection: Connection;
-  readonly rawHeaders: readonly string[];
-  readonly body: string | undefined;
-} {
+export function readCall(input: CallInput, flags: CallFlags = {}): ReceivedCall {
   const url = flags.url ?? input.url ?? unknownUrl;
   const parsed = new URL(URL.canParse(url) ? url : unknownUrl);
   const isOwnHost = flags.url === undefined && input.kind === 'request';

@@ -9,15 +9,14 @@ export interface Repaired {
   readonly note: string;
 }
 
-/** A request that was read from the input. Nothing is run or sent. */
+/** A request that was read from the input, as far as the input has it. Nothing is run or sent. */
 export interface CallInput {
   readonly kind: Exclude<InputKind, 'log-line'>;
-  /** `undefined` if the input does not have it. */
-  readonly method: string | undefined;
-  /** Absolute URL; `undefined` if the input does not have it. */
-  readonly url: string | undefined;
+  readonly method?: string | undefined;
+  /** Absolute URL. */
+  readonly url?: string | undefined;
   readonly headers: readonly HeaderLine[];
-  /** `undefined` if the input does not have it, or names a file. */
+  /** `undefined` if the input names a file. */
   readonly body?: string | undefined;
   /** True for a client that sends the path of the URL unchanged. */
   readonly isPathAsIs?: true;
@@ -28,11 +27,6 @@ export interface CallInput {
 export interface LogLineInput {
   readonly kind: 'log-line';
   readonly fields: Readonly<Record<string, unknown>>;
-}
-
-export interface CallsInput {
-  readonly kind: 'calls';
-  readonly calls: readonly CallInput[];
 }
 
 export interface ResponseInput {
@@ -50,7 +44,12 @@ export interface UnreadInput {
   readonly problem: string;
 }
 
-export type Input = CallInput | CallsInput | ResponseInput | LogLineInput | UnreadInput;
+export type Input =
+  | CallInput
+  | ResponseInput
+  | LogLineInput
+  | UnreadInput
+  | { readonly kind: 'calls'; readonly calls: readonly CallInput[] };
 
 /** Creates the result for unreadable input. The message must not repeat the input. */
 export function unread(problem: string): UnreadInput {

@@ -2,7 +2,7 @@ import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type EntryChoice, readCollection } from './collections.ts';
 import { isFetchCall, isHttpie, isPowerShell, readFetchCall, readHttpie, readPowerShell } from './commands.ts';
 import { readCurls } from './curl.ts';
-import { type CallInput, type Input, unread } from './input.ts';
+import { type CallInput, type Input, type UnreadInput, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
 import { type RepairedToken, repairToken } from './repair.ts';
 import { isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
@@ -30,6 +30,10 @@ const tokenLines = /^(?:ey[\w-]+\.[\w-]+\.[\w-]+\r?\n+)+(?=curl\s)/;
 const credentialsOnly = /^(?:authorization: *)?(bearer|dpop) +(ey[\s\S]+)$/i;
 const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
 
+export const emptyInput: UnreadInput = unread(
+  'The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.',
+);
+
 /**
  * Recognises input by its first characters and reads it: a command or a call that a browser copies, a HAR, a collection of
  * Postman, a log line, an HTTP request, header lines, the value of an Authorization header. Any other word is treated as a
@@ -37,8 +41,7 @@ const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
  */
 export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
-  if (trimmed === '')
-    return unread('The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.');
+  if (trimmed === '') return emptyInput;
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
   if (isList(trimmed)) {
     return unread('The input is a JSON array. Pipe in one HAR, one log line, or several lines of the log.');
@@ -50,9 +53,7 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (isFetchCall(trimmed)) return readFetchCall(trimmed);
   if (isPowerShell(trimmed)) return readPowerShell(trimmed);
   if (isHttpie(trimmed)) return readHttpie(trimmed);
-  const prefixed = readPrefixedLines(trimmed);
-  if (prefixed !== undefined) return prefixed;
-  const logged = readTerminalLines(trimmed);
+  const logged = readPrefixedLines(trimmed) ?? readTerminalLines(trimmed);
   if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
   const plain = traced ?? trimmed;
@@ -60,44 +61,25 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (isResponse(plain)) return readResponse(plain);
   const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
   const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['quoted_printable', 'line_breaks']);
-  if (repaired !== undefined) return readToken(repaired, scheme);
+  if (repaired !== undefined) return describeToken(repaired, scheme);
   if (headerStart.test(plain)) {
-    return { kind: 'authorization', method: undefined, url: undefined, headers: readHeaderLines(plain.split(/\r?\n/)) };
+    return { kind: 'authorization', headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
-  if (!bearerValue.test(plain)) {
-    const found = readAround(plain) ?? readRepaired(repairToken(plain));
-    if (found !== undefined) return found;
-  }
-  const value = bearerValue.test(plain) ? plain : `Bearer ${plain}`;
-  return {
-    kind: value === plain ? 'authorization' : 'token',
-    method: undefined,
-    url: undefined,
-    headers: [['Authorization', value]],
-  };
+  if (bearerValue.test(plain)) return { kind: 'authorization', headers: [['Authorization', plain]] };
+  return readAround(plain) ?? describeToken(repairToken(plain) ?? { token: plain });
 }
 
-function readRepaired(repaired: RepairedToken | undefined): Input | undefined {
-  return repaired && readToken(repaired, 'Bearer');
-}
-
-function readToken({ token, repairs }: RepairedToken, scheme: string): Input {
-  return {
-    kind: 'token',
-    method: undefined,
-    url: undefined,
-    headers: [['Authorization', `${scheme} ${token}`]],
-    repairs,
-  };
+function describeToken({ token, repairs }: RepairedToken, scheme = 'Bearer'): Input {
+  const headers = [['Authorization', `${scheme} ${token}`]] as const;
+  return { kind: 'token', headers, ...(repairs !== undefined && { repairs }) };
 }
 
 /** Reads input that may contain a token: a URL, an assignment of a shell, a line of a program. */
 function readAround(text: string): Input | undefined {
-  const none = { method: undefined, url: undefined };
   if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(text))
     return { kind: 'curl', method: 'GET', url: text, headers: [] };
   const [, assigned] = assignment.exec(text) ?? [];
-  if (assigned !== undefined) return { kind: 'token', ...none, headers: [['Authorization', `Bearer ${assigned}`]] };
+  if (assigned !== undefined) return describeToken({ token: assigned });
   if (!/\s/.test(text) || placeholder.test(text) || repairToken(text) !== undefined) return undefined;
   if (text.split(/\s+/).every((word) => jwtForm.test(word)))
     return unread('The input has several tokens. Pipe in one at a time.');
@@ -114,7 +96,7 @@ function readAround(text: string): Input | undefined {
 function readProgram(text: string): Pick<CallInput, 'kind' | 'method' | 'url'> {
   const url = text.match(/https?:\/\/[^\s"'`<>)]+/)?.[0];
   const [, ...methods] = methodForm.exec(text) ?? [];
-  if (url === undefined || !URL.canParse(url)) return { kind: 'authorization', method: undefined, url: undefined };
+  if (url === undefined || !URL.canParse(url)) return { kind: 'authorization' };
   return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url };
 }
 
@@ -153,20 +135,18 @@ function readJson(text: string, entry: EntryChoice): Input {
   try {
     value = JSON.parse(text);
   } catch {
-    const repaired = readRepaired(repairToken(text));
-    if (repaired !== undefined) return repaired;
+    const repaired = repairToken(text);
+    if (repaired !== undefined) return describeToken(repaired);
     return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
   const collected = readCollection(value, entry);
   if (collected !== undefined) return collected;
-  const repaired = hasReason(value) ? undefined : readRepaired(repairToken(text));
-  if (repaired !== undefined) return repaired;
+  const repaired = hasReason(value) ? undefined : repairToken(text);
+  if (repaired !== undefined) return describeToken(repaired);
   // The response of a token endpoint (RFC 6749 §5.1).
   const { access_token: granted, accessToken = granted, token = accessToken } = value;
-  if (typeof token === 'string') {
-    return { kind: 'token', method: undefined, url: undefined, headers: [['Authorization', `Bearer ${token}`]] };
-  }
+  if (typeof token === 'string') return describeToken({ token });
   if (hasReason(value)) return { kind: 'log-line', fields: value };
   if (isResponseBody(value)) return readResponseBody(value);
   return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');

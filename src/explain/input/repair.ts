@@ -101,7 +101,7 @@ const repairs: readonly Repair[] = [
 
 export interface RepairedToken {
   readonly token: string;
-  readonly repairs: readonly Repaired[];
+  readonly repairs?: readonly Repaired[];
 }
 
 /** Repairs what copying breaks, or `only` some of it; `undefined` if the result is not a JWT, or nothing was broken. */

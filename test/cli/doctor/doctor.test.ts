@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { readFlags } from '../../../src/cli/commands/flags.ts';
 import { createDeployment } from '../../../src/cli/doctor/deployments.ts';
 import { createContext, runChecks } from '../../../src/cli/doctor/examination.ts';
 import { findingCodes, ok, problem } from '../../../src/cli/doctor/finding.ts';
 import { formatFindings } from '../../../src/cli/doctor/report.ts';
-import { splitFlags } from '../../../src/cli/split-flags.ts';
 import { readTerminalStyle } from '../../../src/cli/terminal-style.ts';
 import { plainStyle } from '../../../src/explain/terminal-text.ts';
 import { runCommand, runProcess } from '../../support/command-runs.ts';
@@ -157,23 +157,17 @@ describe('terminal style', () => {
 });
 
 describe('flags of a command and of settings', () => {
-  const rows = {
-    peer: { value: 'URL', isRepeated: true, meaning: '' },
-    only: { value: 'a,b', meaning: '' },
-    json: { meaning: '' },
-  } as const;
-
   it('flags of the command → removed, the rest keeps its order', () => {
-    const flags = splitFlags(['--peer', 'a', '--port', '1', '--peer=b', '--json', '--domain=x'], rows);
-    expect(flags?.texts.get('peer')).toEqual(['a', 'b']);
-    expect(flags?.switches.has('json')).toBe(true);
-    expect(flags?.rest).toEqual(['--port', '1', '--domain=x']);
+    const flags = readFlags('doctor', ['--peer', 'a', '--port', '1', '--peer=b', '--json', '--domain=x']);
+    expect(flags).toEqual({ values: { peer: ['a', 'b'], json: true }, rest: ['--port', '1', '--domain=x'] });
   });
 
-  it.each([[['--only']], [['--only', '--json']], [['--json=yes']], [['--only', 'a', '--only', 'b']]])(
-    '%j → nothing',
-    (args) => {
-      expect(splitFlags(args, rows)).toBeUndefined();
-    },
-  );
+  it.each([
+    [['--only'], '--only lacks its value.'],
+    [['--only', '--json'], '--only lacks its value.'],
+    [['--json=yes'], '--json takes no value.'],
+    [['--only', 'a', '--only', 'b'], '--only is duplicated.'],
+  ])('%j → %s', (args, problem) => {
+    expect(() => readFlags('doctor', args)).toThrow(problem);
+  });
 });

@@ -72,7 +72,6 @@ const lines: Readonly<Record<string, string>> = {
   'src/cli/commands': 'the table of commands and flags, and the help',
   'src/cli/doctor': '`portcullis doctor`',
   'src/cli/explain': '`portcullis explain`',
-  'src/cli/revoke': '`portcullis revoke`',
   test: 'mirrors src; `test/README.md` is its map',
   'tools/bench': 'benches',
   'tools/better-auth': 'logout from @better-auth/oauth-provider to the service',

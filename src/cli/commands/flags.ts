@@ -1,0 +1,92 @@
+import { findLikeliest } from '../../likeliest-name.ts';
+import { readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
+import { settingTable } from '../../server/settings/setting-table.ts';
+import { type CommandName, type CommandRow, commandTable, type FlagRow } from './command-table.ts';
+import { UsageError } from './failure.ts';
+
+/** Settings that a command accepts as flags, its own first. */
+export function listSettings({ settings }: CommandRow): readonly SettingRow[] {
+  if (settings === 'none') return [];
+  const rows = Object.values<SettingRow>(settingTable);
+  const accepted = settings === 'all' ? rows : rows.filter((row) => (readCommand(row) ?? settings) === settings);
+  return accepted.toSorted((a, b) => Number(b.consumer === settings) - Number(a.consumer === settings));
+}
+
+/** Every flag of a command, by name. */
+export function listFlags(command: CommandRow): Readonly<Record<string, FlagRow>> {
+  const settings = listSettings(command).filter(({ secret }) => secret !== 'always');
+  return {
+    ...Object.fromEntries(settings.map(({ flag, meaning }) => [flag, { value: 'VALUE', meaning }])),
+    ...(command.settings !== 'none' && { settings: { value: 'FILE', meaning: 'JSON file with settings.' } }),
+    ...command.flags,
+    help: { meaning: 'Prints this help.' },
+  };
+}
+
+/** Shorter flags are too similar to each other. */
+const leastLetters = 4;
+
+/** Describes the first flag that neither the command nor a setting has; `undefined` if all are known. */
+export function findUnknownFlag(args: readonly string[], command: CommandRow): string | undefined {
+  const flags = listFlags(command);
+  // A setting of another command has no effect, or its own message.
+  const settings = command.settings === 'none' ? [] : Object.values(settingTable).map(({ flag }) => flag);
+  const known = new Set([...Object.keys(flags), ...settings]);
+  for (const [index, arg] of args.entries()) {
+    const [flag] = /^--?[A-Za-z][\w-]*/.exec(arg) ?? [];
+    if (flag === undefined || arg === '-h') continue;
+    const isValue = flags[args[index - 1]?.slice(2) ?? '']?.value !== undefined;
+    if (flag.startsWith('--') ? known.has(flag.slice(2)) : isValue) continue;
+    const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
+    return `there is no flag ${flag}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`;
+  }
+  return undefined;
+}
+
+type FlagValue<Row> = Row extends { readonly value: string }
+  ? Row extends { readonly isRepeated: true }
+    ? readonly string[]
+    : string
+  : true;
+
+/** Flags of a command, and the other arguments: flags of settings, or words. */
+export interface Flags<Name extends CommandName> {
+  readonly values: {
+    readonly [Flag in keyof (typeof commandTable)[Name]['flags']]?:
+      | FlagValue<(typeof commandTable)[Name]['flags'][Flag]>
+      | undefined;
+  };
+  readonly rest: readonly string[];
+}
+
+/** Reads the flags of a command. A message repeats only the name of a flag, because an argument may be a token. */
+export function readFlags<Name extends CommandName>(name: Name, args: readonly string[]): Flags<Name> {
+  const { flags, settings }: CommandRow = commandTable[name];
+  const values: Record<string, string | string[] | true> = {};
+  const rest: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? '';
+    const [, flag = '', written] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    const row = Object.hasOwn(flags, flag) ? flags[flag] : undefined;
+    if (row === undefined) {
+      rest.push(arg);
+    } else if (row.value === undefined) {
+      if (written !== undefined) throw new UsageError(`--${flag} takes no value.`);
+      values[flag] = true;
+    } else {
+      const value = written ?? args[++at];
+      // A value that begins with - is treated as the next flag.
+      if (value === undefined || (written === undefined && /^-./.test(value))) {
+        throw new UsageError(`--${flag} lacks its value.`);
+      }
+      if (settings !== 'none' && row.isRepeated === undefined && flag in values) {
+        throw new UsageError(`--${flag} is duplicated.`);
+      }
+      values[flag] = row.isRepeated === undefined ? value : ([values[flag] ?? [], value].flat() as string[]);
+    }
+  }
+  if (settings === 'none' && Object.keys(flags).length > 0 && rest.length > 0) {
+    throw new UsageError('every argument is a flag, as in --name VALUE.');
+  }
+  return { values: values as Flags<Name>['values'], rest }; // each value has the form of its row
+}

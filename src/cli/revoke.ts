@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { isTime } from '../jose/json.ts';
+import { cutoffKinds, eventOfMark, timeOfMark } from '../revocation/record.ts';
+import { createRedisRevocationStore } from '../revocation/redis-store.ts';
+import { type Cutoff, createRevocations, type Revocations, readRevocations } from '../revocation/revocations.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
+import { readRedisOptions } from '../server/process/open-replay.ts';
+import { readSettings, type Settings, unused } from '../server/settings/settings.ts';
+import { showText } from '../shown-text.ts';
+import { CommandFailure, requireValid, UsageError } from './commands/failure.ts';
+import type { Flags } from './commands/flags.ts';
+
+/** Flags, and the members of a cutoff. */
+const kinds = [
+  ['sub', 'sub'],
+  ['sid', 'sid'],
+  ['client', 'client_id'],
+  ['jti', 'jti'],
+] as const;
+/** Limit of the connection to Redis, and of a request to the service, in milliseconds. */
+const timeout = 5000;
+
+export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS.ProcessEnv): Promise<number> {
+  const { settings, effective } = requireValid(readSettings({ args: [], environment, defaults: unused }));
+  const { admin, list } = values;
+  if (list) {
+    if (Object.keys(values).length > 1) throw new UsageError('--list allows no other flag.');
+    await useRedis(settings, printCutoffs);
+    return exitCodes.ok;
+  }
+  const isIssuer = (name: string): boolean => name === 'ISSUER' || name === settings.variant.names.domain;
+  const isNamed = effective.some(({ name, source, value }) => source !== 'default' && value !== '' && isIssuer(name));
+  const cutoff = readCutoff(values, settings, isNamed);
+  if (admin === undefined)
+    await useRedis(settings, (revocations) => revocations.revoke(cutoff as Cutoff)); // it has an issuer
+  else await sendToService(admin, cutoff, settings);
+  return exitCodes.ok;
+}
+
+type WrittenCutoff = Omit<Cutoff, 'issuer'> & { readonly issuer?: string };
+
+function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNamed: boolean): WrittenCutoff {
+  const [kind, ...others] = kinds.filter(([flag]) => values[flag] !== undefined);
+  const value = kind && values[kind[0]];
+  if (kind === undefined || others.length > 0 || !value || value.length > 1024) {
+    throw new UsageError('write exactly one of --sub, --sid, --client and --jti, with a value.');
+  }
+  const before = values.before === undefined ? undefined : parseTime(values.before);
+  if (Number.isNaN(before)) throw new UsageError('--before is a time in ISO 8601, or in seconds since the epoch.');
+  if (before !== undefined && before > Date.now() / 1000 + settings.clockTolerance.exp) {
+    throw new UsageError('--before is in the future: users who log in again would stay locked out.');
+  }
+  const issuer = values.issuer ?? (isNamed ? settings.issuer : undefined);
+  if (issuer === undefined && values.admin === undefined) {
+    throw new UsageError('write --issuer URL: no issuer is configured.');
+  }
+  if (values.issuer === '') throw new UsageError('--issuer lacks its value.');
+  return { [kind[1]]: value, ...(issuer !== undefined && { issuer }), ...(before !== undefined && { before }) };
+}
+
+/** Seconds since the epoch; `NaN` for anything else. */
+function parseTime(text: string): number {
+  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  return isTime(seconds) ? seconds : Number.NaN;
+}
+
+async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFile }: Settings): Promise<void> {
+  if (!URL.canParse(admin) || !/^https?:/.test(admin)) throw new UsageError('--admin is the URL of an admin listener.');
+  if (adminKeyFile === '') {
+    throw fail('ADMIN_KEY_FILE is not set. --admin needs the key of the service.', exitCodes.config);
+  }
+  let key: string;
+  try {
+    key = readFileSync(adminKeyFile, 'utf8').trim();
+  } catch {
+    throw fail('ADMIN_KEY_FILE cannot be read.', exitCodes.config);
+  }
+  const response = await fetch(new URL('/revocations', admin), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(cutoff),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(timeout),
+  }).catch(() => undefined);
+  if (response === undefined) throw fail('the service is unreachable.', exitCodes.unavailable);
+  const { status } = response;
+  if (status !== 204) {
+    throw fail(`the service responded with ${status}.${hints[status] ?? ''}`, exitCodes.unavailable);
+  }
+}
+
+const hints: Readonly<Record<number, string>> = {
+  400: ' It needs --issuer if it has several issuers.',
+  401: ' The key in ADMIN_KEY_FILE is another one.',
+  404: ' It has no ADMIN_KEY_FILE.',
+  503: ' It could not store the cutoff.',
+};
+
+async function useRedis(settings: Settings, use: (revocations: Revocations) => unknown): Promise<void> {
+  const { revocationStore, maxTokenLifetime, clockTolerance } = settings;
+  if (revocationStore === 'memory') {
+    throw fail('REVOCATION_STORE is not a Redis. Set it, or write --admin URL of a running service.', exitCodes.config);
+  }
+  let revocations: Revocations | undefined;
+  try {
+    const { tls, sentinel } = await readRedisOptions(settings);
+    const store = await createRedisRevocationStore(revocationStore, {
+      ...(tls !== undefined && revocationStore.startsWith('rediss') && { tls }),
+      ...(sentinel !== undefined && { sentinel }),
+    });
+    revocations = createRevocations({ store, maxTokenLifetime, clockTolerance: clockTolerance.exp });
+    const late = new Promise((_, reject) => setTimeout(reject, timeout, new Error('late')).unref());
+    await Promise.race([revocations.ready(), late]);
+    await use(revocations);
+  } catch {
+    throw fail('Redis is unreachable, or did not store the cutoff.', exitCodes.unavailable);
+  } finally {
+    revocations?.close();
+  }
+}
+
+function printCutoffs(revocations: Revocations): void {
+  for (const [issuer, kind, value, mark, until] of readRevocations('revoke', revocations).records()) {
+    if (!cutoffKinds.some((each) => each === kind)) continue;
+    const [before, end] = [timeOfMark(mark), until * 1000].map((time) => new Date(time).toISOString());
+    process.stdout.write(
+      `${kind}=${showText(value, 1024)} issuer=${showText(issuer, 1024)} before=${before} event=${eventOfMark(mark)} until=${end}\n`,
+    );
+  }
+}
+
+function fail(message: string, exitCode: number): CommandFailure {
+  return new CommandFailure(`portcullis: ${message}\n`, exitCode);
+}

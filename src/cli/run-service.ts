@@ -1,0 +1,38 @@
+import cluster from 'node:cluster';
+import { consoleLoader } from '../console/server/console-loader.ts';
+import { StartFailure } from '../server/lifecycle/exit.ts';
+import { createLog } from '../server/observation/log.ts';
+import { run } from '../server/process/run.ts';
+import type { Command } from '../server/process/service.ts';
+import { requireSettings, warnOfSettings } from '../server/settings/running-settings.ts';
+import type { SettingsResult } from '../server/settings/settings.ts';
+import { CommandFailure, requireValid } from './commands/failure.ts';
+
+type Problems = Extract<SettingsResult, { kind: 'problems' }>;
+type Read = Exclude<SettingsResult, Problems>;
+
+/** Runs a command that listens, until a stop request. `read` reads its settings, again for a reload. */
+export async function runService<R extends Read>(
+  environment: NodeJS.ProcessEnv,
+  read: () => R | Problems,
+  createCommand: (result: R) => Command,
+): Promise<number> {
+  const result = requireValid(read());
+  const { settings } = result;
+  const { fd, isTTY } = process.stdout;
+  // A terminal is for people.
+  const style = isTTY ? 'pretty' : settings.logFormat === 'ecs' ? 'ecs' : 'json';
+  const log = createLog({ fd, style, shared: settings.workers !== 1, selection: settings });
+  const command = createCommand(result);
+  // Each worker reads them too.
+  if (cluster.isPrimary) warnOfSettings(result, command.name, log);
+  const readAgain = () => requireSettings(read());
+  try {
+    return await run({ settings, readAgain, environment, log, command, console: consoleLoader });
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    throw new CommandFailure(`portcullis: ${error.message}.\n`, error.exitCode);
+  } finally {
+    await log.end();
+  }
+}
