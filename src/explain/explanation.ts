@@ -2,6 +2,7 @@ import { findCheck, sectionOf } from '../checks.ts';
 import { failures, type Reason } from '../failures.ts';
 import type { NamedCause } from './causes/causes.ts';
 import type { Repaired } from './input/input.ts';
+import { formatInstant } from './shown-time.ts';
 
 /**
  * Result of one check. `follows`: fails only because an earlier check of its group does. `blocked`: cannot be tried,
@@ -106,6 +107,12 @@ const nothing: Against = { issuer: [], audiences: [], keys: 'none' };
 /** An explanation without rules, for a request at this time. */
 export function startExplanation(at: string, checks: readonly ExplainedCheck[] = []): Explanation {
   return { version: 1, verdict: 'admitted', at, against: nothing, checks };
+}
+
+/** Explains a request to a route that needs no token. `at`: seconds since the epoch. */
+export function explainOpenRoute(path: string, at = Date.now() / 1000): Explanation {
+  const why = `the route ${path} is open to all: tokens are ignored`;
+  return startExplanation(formatInstant(Math.floor(at)), [{ id: 'rule', group: 'rule', verdict: 'pass', why }]);
 }
 
 type Refusal = Pick<ExplainedCheck, 'id' | 'group'> &

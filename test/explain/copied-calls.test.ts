@@ -109,6 +109,38 @@ describe('calls as tools copy and export them', () => {
     expect(describeCall(readInput(text))).toEqual(expected);
   });
 
+  const other = 'https://api.example/other';
+  const shell = `Invoke-WebRequest -UseBasicParsing -Uri "${other}" \`\r\n-Headers @{\r\n"accept"="*/*"\r\n}`;
+  it.each([
+    ['curl for cmd.exe', `curl ^"${other}^" ^\r\n  -H ^"accept: */*^" &\r\n${cmd.replaceAll('\n', '\r\n')}`],
+    ['PowerShell', `${shell};\r\n${powershell.replaceAll('\n', '\r\n')}`],
+    [
+      'PowerShell, a session first',
+      `${powershell.split('\n')[0]}\r\n${shell};\r\n${powershell.replaceAll('\n', '\r\n')}`,
+    ],
+    ['fetch()', `fetch("${other}", { "headers": {}, "method": "GET" }); ;\n${fetchCall}`],
+  ])('all requests as %s → each request', (_, text) => {
+    const input = readInput(text);
+    expect('calls' in input && input.calls.map(describeCall)).toEqual([
+      ['GET', other, null],
+      ['POST', url, bearer],
+    ]);
+  });
+
+  it('PowerShell, another request after it → its own headers', () => {
+    const input = readInput(`${powershell.replace('-ContentType', ';-ContentType')};\n${shell}`);
+    expect('calls' in input && input.calls.map(describeCall)).toEqual([
+      ['POST', url, bearer],
+      ['GET', other, null],
+    ]);
+  });
+
+  it('curl with typographic quotation marks → read, and the repair is named', () => {
+    const input = readInput(`curl -H “Authorization: ${bearer}” ‘${url}’`);
+    expect(describeCall(input)).toEqual(['GET', url, bearer]);
+    expect(input).toMatchObject({ repairs: [{ id: 'quotation_marks' }] });
+  });
+
   it('Postman: --entry names a request', () => {
     expect(describeCall(readInput(postman({}), { entry: 1 }))).toEqual(['GET', 'https://api.example/open', null]);
     expect(readInput(postman({}), { entry: 3 })).toMatchObject({ problem: expect.stringContaining('has 2 requests') });
@@ -142,14 +174,40 @@ describe('a token with something around it', () => {
     ],
     ['wget', `wget --header="Authorization: ${bearer}" ${url}`, ['GET', url, bearer]],
     [
-      'a URL',
-      `https://app.example/cb#access_token=${token}`,
-      ['GET', `https://app.example/cb#access_token=${token}`, null],
+      'a URL with a fragment that no client sends',
+      'https://app.example/cb#top',
+      ['GET', 'https://app.example/cb', null],
+    ],
+    ['the fragment of a redirect', `https://app.example/cb#state=x&access_token=${token}&token_type=bearer`, none],
+    ['a line of a log', `10:00:01 DEBUG got token=${token}, expires_in=300`, none],
+    ['YAML', `token_type: Bearer\naccess_token: ${token}`, none],
+    [
+      'a variable, then a command with it',
+      `TOKEN=${token}; curl -H "Authorization: Bearer $TOKEN" '${url}'`,
+      ['GET', url, bearer],
     ],
     ['JSON', JSON.stringify({ token }), none],
     ['JSON of another spelling', JSON.stringify({ accessToken: token, expiresIn: 60 }), none],
   ])('%s', (_, text, expected) => {
     expect(describeCall(readInput(text))).toEqual(expected);
+  });
+});
+
+describe('status in a line of an access log, or in an error of a client → the response', () => {
+  const logged = '10.0.0.1 - - [24/Nov/2026:06:00:00 +0000] "GET /orders HTTP/1.1"';
+  it.each([
+    ['nginx', `${logged} 401 112 "-" "curl/8.0"`, 401],
+    ['nginx, a body of 403 bytes', `${logged} 401 403 "-" "curl/8.0"`, 401],
+    ['axios', 'AxiosError: Request failed with status code 401', 401],
+    ['requests', '401 Client Error: Unauthorized for url: https://api.example/401', 401],
+    ['C#', 'Response status code does not indicate success: 403 (Forbidden).', 403],
+    ['curl', 'curl: (22) The requested URL returned error: 401', 401],
+  ])('%s', (_, text, status) => {
+    expect(readInput(text)).toEqual({ kind: 'response', status });
+  });
+
+  it.each([`${logged} 200 112 "-"`, 'first 401, then 403', 'took 401.5 ms'])('%s → not recognised', (text) => {
+    expect(readInput(text).kind).toBe('unread');
   });
 });
 

@@ -74,6 +74,10 @@ describe('inputs that users paste', async () => {
     const wrong = all.filter(({ pasted: { cause, also = [] }, outcome }) =>
       outcome.certain.some((id) => id !== cause && !also.includes(id)),
     );
+    const named = all.filter(isNamed);
+    process.stdout.write(
+      `explain: ${named.length} of ${all.length} inputs named at once, ${misled.length} misled, ${wrong.length} wrong certain\n`,
+    );
     expect(describeAll(misled)).toEqual([]);
     expect(describeAll(wrong)).toEqual([]);
     expect(describeAll(all.filter((each) => !isNamed(each)))).toEqual([]);

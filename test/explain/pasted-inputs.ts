@@ -94,6 +94,12 @@ const programs = {
   'Python requests': `requests.get("${url}", headers={"Authorization": "Bearer ${token}"})`,
   Go: `req, _ := http.NewRequest("GET", "${url}", nil)\nreq.Header.Set("Authorization", "Bearer ${token}")`,
   'Java HttpClient': `HttpRequest.newBuilder(URI.create("${url}")).header("Authorization", "Bearer ${token}").GET().build();`,
+  'a Postman collection with a header Authorization': JSON.stringify({
+    info: { name: 'x', schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json' },
+    item: [
+      { name: 'a', request: { method: 'GET', header: [{ key: 'Authorization', value: `Bearer ${token}` }], url } },
+    ],
+  }),
   'an Insomnia export': JSON.stringify({
     _type: 'export',
     resources: [{ _type: 'request', url, method: 'GET', headers: [], authentication: { type: 'bearer', token } }],
@@ -102,6 +108,11 @@ const programs = {
   fetch: `fetch("${url}", { "headers": { "authorization": "Bearer ${token}" }, "method": "GET" });`,
   HTTPie: `https api.example/orders Authorization:"Bearer ${token}"`,
   PowerShell: `Invoke-RestMethod -Uri ${url} -Headers @{ Authorization = "Bearer ${token}" }`,
+  'a line of a log with Authorization': `2026-11-24 INFO calling ${url} with Authorization: Bearer ${token}: 200`,
+  'a line of a log with a token': `10:00:01 DEBUG got token=${token}, expires_in=300`,
+  'YAML of a token response': `token_type: Bearer\naccess_token: ${token}`,
+  'a variable, then a curl command': `TOKEN=${token}; curl -H "Authorization: Bearer $TOKEN" ${url}`,
+  'the fragment of a redirect': `https://app.example/cb#state=x&access_token=${token}&token_type=bearer`,
   'an .http file': `GET ${url}\nAuthorization: Bearer ${token}`,
 };
 
@@ -112,6 +123,7 @@ const repaired: readonly PastedInput[] = [
     'an e-mail with CRLF and indentation': wrap(token, 64, '\r\n    '),
     'a quoted e-mail': wrap(token, 70, '\n> '),
     'a header line broken at 72 characters': `Authorization: Bearer ${wrap(token, 72)}`,
+    'an e-mail that mixes line ends': `${wrap(token.slice(0, 240), 80, '\r\n')}\n${wrap(token.slice(240), 80)}`,
     'a terminal breaks the token at spaces': wrap(token, 80, ' \n'),
   }),
   ...rows('quoted_printable', undefined, {
@@ -136,11 +148,13 @@ const repaired: readonly PastedInput[] = [
   ...rows('percent_encoding', undefined, { 'a token percent-encoded by a form': token.replaceAll('.', '%2E') }),
   ...rows('hidden_characters', undefined, {
     'a zero-width space after the token': `${token}\u200b`,
+    'zero-width spaces inside the token': `${token.slice(0, 50)}\u200b${token.slice(50, 90)}\u200d${token.slice(90)}`,
     'a no-break space before the token': `\u00a0\u2060${token}`,
   }),
   ...rows('quotation_marks', undefined, {
     'a token in quotation marks': `"${token}"`,
     'a token in typographic quotation marks': `“${token}”`,
+    'a curl command in typographic quotation marks': `curl -H “Authorization: Bearer ${token}” ‘${url}’`,
   }),
 ];
 
@@ -249,6 +263,9 @@ const otherTokens: readonly PastedInput[] = [
   }),
   ...rows('encrypted_for_provider', likely, {
     'an Auth0 token without an audience': `${encode({ alg: 'dir', enc: 'A256GCM', iss: 'https://t.auth0.com/' })}..aXZpdml2aXZpdml2.Y2lwaGVydGV4dA.dGFndGFndGFndGFn`,
+  }),
+  ...rows('encrypted', likely, {
+    'an encrypted token, RSA-OAEP': `${encode({ alg: 'RSA-OAEP', enc: 'A256GCM' })}.a2V5a2V5.aXZpdml2.Y2lwaGVydGV4dA.dGFndGFn`,
   }),
   ...rows('id_token', likely, {
     'an ID token': mint({ aud: 'my-app', at_hash: 'x', nonce: 'y' }, { typ: 'JWT' }),
@@ -433,8 +450,26 @@ const responses: readonly PastedInput[] = [
 ];
 
 /** Inputs with several requests, or with a path that no client normalises. */
+const slashless = mint({ aud: 'https://api.example' });
 const requests: readonly PastedInput[] = [
   ...rows('audience_slash', certain, {
+    'a HAR with three requests': JSON.stringify({
+      log: {
+        entries: [
+          { request: { method: 'GET', url: 'https://api.example/app.js', headers: [] }, response: { status: 200 } },
+          ...[token, slashless].map((each, index) => ({
+            request: { method: 'GET', url, headers: [{ name: 'Authorization', value: `Bearer ${each}` }] },
+            response: { status: index === 0 ? 200 : 401 },
+          })),
+        ],
+      },
+    }),
+    'Chrome, copy all as PowerShell': [token, slashless]
+      .map((each) => `Invoke-WebRequest -Uri "${url}" \`\r\n-Headers @{\r\n"authorization"="Bearer ${each}"\r\n}`)
+      .join(';\r\n'),
+    'Chrome, copy all as fetch': [token, slashless]
+      .map((each) => `fetch("${url}", {\n  "headers": {\n    "authorization": "Bearer ${each}"\n  }\n});`)
+      .join(' ;\n'),
     'Chrome, copy all as cURL': `curl 'https://api.example/app.js' \\\n  -H 'accept: */*' ;\n${bearer(token)} ;\n${bearer(mint({ aud: 'https://api.example' }))}`,
     'Chrome, copy all as cURL for cmd.exe': `curl ^"${url}^" -H ^"authorization: Bearer ${token}^" &\r\ncurl ^"${url}^" -H ^"authorization: Bearer ${mint({ aud: 'https://api.example' })}^"`,
   }),

@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs';
 import { findCheck } from '../../checks.ts';
 import { createNonces } from '../../dpop/nonce.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
-import { type ExplainedCheck, type Explanation, leaveCertificateOpen, leaveOpen } from '../../explain/explanation.ts';
+import {
+  type ExplainedCheck,
+  type Explanation,
+  explainOpenRoute,
+  leaveCertificateOpen,
+  leaveOpen,
+} from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import type { JwkSet } from '../../jose/jwk.ts';
@@ -75,7 +81,7 @@ interface ServerParts {
   readonly labels: SettingLabels;
   readonly opened: OpenedKeys | undefined;
   readonly domainHasScheme?: boolean;
-  readonly policyOf?: (path: string) => Policy<unknown> | undefined;
+  readonly policyOf?: (path: string) => Policy<unknown> | 'open' | undefined;
   /** Changes each explanation. */
   readonly finish?: (explanation: Explanation) => Explanation;
 }
@@ -84,7 +90,9 @@ function createExplainer(parts: ServerParts): Explainer {
   const { server, labels, opened, domainHasScheme = false, policyOf, finish = leaveCertificateOpen } = parts;
   return {
     async explain({ request, connection, policy, options }) {
-      const required = policy ?? policyOf?.(new URL(request.url).pathname);
+      const { pathname } = new URL(request.url);
+      const required = policy ?? policyOf?.(pathname);
+      if (required === 'open') return explainOpenRoute(pathname, options.at);
       return finish(await explain(server, request, required, connection, { labels, domainHasScheme, ...options }));
     },
     keysProblems: new Set(opened?.problem === undefined ? [] : [opened.problem]),
@@ -123,11 +131,10 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
     ...(externalUrl !== '' && { externalUrl }),
     refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
   });
-  const policyOf = (path: string): Policy<unknown> | undefined => {
+  const policyOf: ServerParts['policyOf'] = (path) => {
     // A gate has no routes.
     if (upstream !== '') return scope === '' ? undefined : { scopes: scope.split(' ') };
-    const access = variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
-    return access === 'open' ? undefined : access;
+    return variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
   };
   return createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, policyOf });
 }

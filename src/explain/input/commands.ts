@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { isJsonObject } from '../../jose/json.ts';
 import { completeUrl, splitShellWords } from './curl.ts';
-import { type HeaderLine, type Input, unread } from './input.ts';
+import { type HeaderLine, type Input, readEach, unread } from './input.ts';
 
 const methodForm = /^[A-Z]+$/;
 /** `Name:value` is a header; the other separators are for data and the query. */
@@ -59,8 +59,16 @@ export function isPowerShell(text: string): boolean {
   );
 }
 
-/** Reads `Invoke-WebRequest` and `Invoke-RestMethod`. It is not run: `$token` stays unchanged. */
-export function readPowerShell(text: string): Input {
+const commandLine = String.raw`(?=(?:PS [^>\n]*> ?)?(?:\$[\w.]+ = )?(?:Invoke-WebRequest|Invoke-RestMethod|iwr|irm)\s)`;
+
+/** Reads `Invoke-WebRequest` and `Invoke-RestMethod`. None is run: `$token` stays unchanged. */
+export function readPowerShells(text: string): Input {
+  // A browser creates a session before each command.
+  const start = Math.max(0, text.search(new RegExp(`^${commandLine}`, 'im')));
+  return readEach(text.slice(start), new RegExp(String.raw`\r?\n${commandLine}`, 'i'), readPowerShell);
+}
+
+function readPowerShell(text: string): Input {
   // A backtick at the end continues a line.
   const [, rest = ''] = command.exec(text.replace(/`\r?\n/g, ' ')) ?? [];
   const url =
@@ -70,7 +78,7 @@ export function readPowerShell(text: string): Input {
   if (url === undefined || !URL.canParse(url)) {
     return unread('The PowerShell command has no -Uri with an absolute URL. Write it with https:// and its host.');
   }
-  const [, block = ''] = /-Headers\s+@\{([\s\S]*?)\}(?:\s|$)/i.exec(rest) ?? [];
+  const [, block = ''] = /-Headers\s+@\{([\s\S]*?)\}(?:[\s;]|$)/i.exec(rest) ?? [];
   const headers = [...block.matchAll(pair)].map((found): HeaderLine => {
     const [, name1, name2, name3, value1, value2, value3] = found;
     return [unquote(name1 ?? name2 ?? name3 ?? ''), unquote(value1 ?? value2 ?? value3 ?? '')];
@@ -100,8 +108,12 @@ export function isFetchCall(text: string): boolean {
   return start.test(text);
 }
 
-/** Reads a call of `fetch`. It is not run: `${token}` stays unchanged. */
-export function readFetchCall(text: string): Input {
+/** Reads calls of `fetch`. None is run: `${token}` stays unchanged. */
+export function readFetchCalls(text: string): Input {
+  return readEach(text, /\s*;?\s*\r?\n(?=(?:const \w+ = )?(?:await )?fetch\()/, readFetchCall);
+}
+
+function readFetchCall(text: string): Input {
   const [all = '', , url = ''] = start.exec(text) ?? [];
   const rest = text.slice(all.length);
   const options = readJson(rest) ?? readLoosely(rest);

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type CallInput, type HeaderLine, type Input, joinHeader, unread } from './input.ts';
+import { type HeaderLine, type Input, joinHeader, readEach, unread } from './input.ts';
 
 /** Options with a value, by their letter. */
 const valuedLetters = {
@@ -37,17 +37,16 @@ const implied: ReadonlyMap<string, string> = new Map([
 
 /** Reads curl commands, such as all requests that a browser copies. None is run. */
 export function readCurls(text: string): Input {
-  const commands = text
-    .split(/(?:\s[;&])?\s*\r?\n(?=(?:[$>#%] ?)?curl(?:\.exe)?\s)/)
-    .map((each) => each.replace(/^[$>#%] ?/, ''));
-  const read = commands.map(readCurl);
-  const [first = readCurl(text)] = read;
-  const calls = read.filter((each): each is CallInput => 'headers' in each);
-  return read.length < 2 || calls.length < read.length ? first : { kind: 'calls', calls };
+  const boundary = /(?:\s[;&])?\s*\r?\n(?=(?:[$>#%] ?)?curl(?:\.exe)?\s)/;
+  return readEach(text, boundary, (each) => readCurl(each.replace(/^[$>#%] ?/, '')));
 }
 
+/** Quotation marks that a chat, a document or an e-mail has turned. */
+const turned = { '“': '"', '”': '"', '„': '"', '‘': "'", '’': "'" } as const;
+
 function readCurl(text: string): Input {
-  const words = splitShellWords(fromCmd(text));
+  const straight = text.replace(/[“”„‘’]/g, (mark) => turned[mark as keyof typeof turned]); // as the pattern says
+  const words = splitShellWords(fromCmd(straight));
   if (words === undefined) return unread('The curl command has a quotation mark that is not closed. Copy it again.');
   const args = words.slice(words.findIndex((word) => /^curl(?:\.exe)?$/.test(word)) + 1);
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
@@ -75,6 +74,7 @@ function readCurl(text: string): Input {
     headers,
     ...(hasBody && !isFile && { body: data.map(([, value]) => value).join(isJson ? '' : '&') }),
     ...(find('path-as-is') !== undefined && { isPathAsIs: true }),
+    ...(straight !== text && { repairs: [{ id: 'quotation_marks', note: 'replaced typographic quotation marks' }] }),
   };
 }
 

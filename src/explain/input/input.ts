@@ -56,6 +56,14 @@ export function unread(problem: string): UnreadInput {
   return { kind: 'unread', problem };
 }
 
+/** Reads text that `boundary` splits into requests, such as all requests that a browser copies. */
+export function readEach(text: string, boundary: RegExp, read: (text: string) => Input): Input {
+  const [first, ...rest] = text.split(boundary).map(read);
+  const inputs = first === undefined ? [] : [first, ...rest];
+  const calls = inputs.filter((each): each is CallInput => 'headers' in each);
+  return first !== undefined && (inputs.length < 2 || calls.length < inputs.length) ? first : { kind: 'calls', calls };
+}
+
 /** The values of one header, joined by RFC 9110 §5.3; `null` if it is absent. */
 export function joinHeader(headers: readonly HeaderLine[], name: string): string | null {
   const wanted = name.toLowerCase();

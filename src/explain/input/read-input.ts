@@ -1,6 +1,6 @@
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type EntryChoice, readCollection } from './collections.ts';
-import { isFetchCall, isHttpie, isPowerShell, readFetchCall, readHttpie, readPowerShell } from './commands.ts';
+import { isFetchCall, isHttpie, isPowerShell, readFetchCalls, readHttpie, readPowerShells } from './commands.ts';
 import { readCurls } from './curl.ts';
 import { type CallInput, type Input, type UnreadInput, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
@@ -20,6 +20,10 @@ const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
 /** Credentials in a line of a program. */
 const credentialForm = /\b(bearer|dpop)(?: +|", *")(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
+const tokenForm = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
+/** The status in a line of an access log, and in an error of an HTTP client. */
+const statusForm = /" (401|403) \d+|(?<![\w.:/-])(401|403)(?![\w.:/-])/g;
+const severalTokens = unread('The input has several tokens. Pipe in one at a time.');
 const methodForm =
   /\bmethod["']?\s*[:=]\s*["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"/i;
 /** Control characters of binary data, and replacements of bytes that are not UTF-8. */
@@ -50,8 +54,8 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   // `portcullis token --dpop` prints a token and a proof before the command.
   const command = trimmed.replace(tokenLines, '');
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(command)) return readCurls(command);
-  if (isFetchCall(trimmed)) return readFetchCall(trimmed);
-  if (isPowerShell(trimmed)) return readPowerShell(trimmed);
+  if (isFetchCall(trimmed)) return readFetchCalls(trimmed);
+  if (isPowerShell(trimmed)) return readPowerShells(trimmed);
   if (isHttpie(trimmed)) return readHttpie(trimmed);
   const logged = readPrefixedLines(trimmed) ?? readTerminalLines(trimmed);
   if (logged !== undefined) return logged;
@@ -76,19 +80,21 @@ function describeToken({ token, repairs }: RepairedToken, scheme = 'Bearer'): In
 
 /** Reads input that may contain a token: a URL, an assignment of a shell, a line of a program. */
 function readAround(text: string): Input | undefined {
-  if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(text))
-    return { kind: 'curl', method: 'GET', url: text, headers: [] };
-  const [, assigned] = assignment.exec(text) ?? [];
-  if (assigned !== undefined) return describeToken({ token: assigned });
+  const [url = '', fragment = ''] = text.split('#', 2);
+  const assigned = assignment.exec(text)?.[1] ?? new URLSearchParams(fragment).get('access_token');
+  if (assigned !== null) return describeToken({ token: assigned });
+  if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(url)) return { kind: 'curl', method: 'GET', url, headers: [] };
   if (!/\s/.test(text) || placeholder.test(text) || repairToken(text) !== undefined) return undefined;
-  if (text.split(/\s+/).every((word) => jwtForm.test(word)))
-    return unread('The input has several tokens. Pipe in one at a time.');
+  if (text.split(/\s+/).every((word) => jwtForm.test(word))) return severalTokens;
   // A token with line breaks.
   if (/^["'`]?ey/.test(text)) return undefined;
   const credentials = new Set([...text.matchAll(credentialForm)].map(([, scheme, token]) => `${scheme} ${token}`));
-  const [first] = credentials;
-  if (first !== undefined && credentials.size === 1)
-    return { ...readProgram(text), headers: [['Authorization', first]] };
+  const found = credentials.size > 0 ? credentials : new Set(text.match(tokenForm)?.map((token) => `Bearer ${token}`));
+  const [first] = found;
+  if (first !== undefined)
+    return found.size > 1 ? severalTokens : { ...readProgram(text), headers: [['Authorization', first]] };
+  const [status, ...others] = new Set([...text.matchAll(statusForm)].map(([, logged, word = logged]) => word));
+  if (status !== undefined && others.length === 0) return { kind: 'response', status: Number(status) };
   return unread('The input is not recognised. Pipe in a token, a curl command, a HAR, a request or a log line.');
 }
 

@@ -2,7 +2,7 @@ import { type Failure, failures, type Reason } from '../../failures.ts';
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
 import type { ResponseInput } from './input.ts';
 
-const statusLine = /^(?:< )?(?:HTTP\/[\d.]+ )?([1-5]\d\d)(?: [A-Z][a-zA-Z -]+)?\s*$/m;
+const statusLine = /^(?:< )?(?:HTTP\/[\d.]+ )?([1-5]\d\d)(?: [A-Z][a-zA-Z -]+(?::.*)?)?\s*$/m;
 const challengeLine = /^(?:< )?(?:www-authenticate: *)?((?:bearer|dpop)(?: +[\w-]+="[^"]*"[\s\S]*)?)$/im;
 const idForm = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 const start =
