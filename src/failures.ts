@@ -336,7 +336,7 @@ export const failures = {
   ),
   proof_token_mismatch: proof(
     'The DPoP proof is for another access token.',
-    'ath is not the base64url SHA-256 of the access token that came with the proof.',
+    'The proof is for another token, often the one before a refresh. Create a new proof for each request.',
   ),
   // The example of RFC 9449 §7.1: the token is refused.
   proof_key_mismatch: token(

@@ -53,5 +53,8 @@ it('with a domain as well → exit 78, which names both', async () => {
     (reason: unknown) => reason,
   );
   expect(error).toBeInstanceOf(ServiceStartError);
-  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringMatching(/IDP_DOMAIN.*ISSUER is set too/) });
+  expect(error).toMatchObject({
+    end: { code: 78 },
+    stderr: expect.stringMatching(/IDP_DOMAIN and ISSUER are both set/),
+  });
 });

@@ -100,10 +100,11 @@ async function readLocal(environment: Environment): Promise<FoundDeployments | u
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
   const { ca, issuer, service, admin } = local;
-  const { deployments = [createDeployment(undefined, local.environment)] } = await readConfigured(
-    [],
-    local.environment,
-  );
+  const { port = '' } = admin === undefined ? {} : new URL(admin);
+  const { deployments = [createDeployment(undefined, local.environment)] } = await readConfigured([], {
+    ...local.environment,
+    ...(port !== '' && { ADMIN_PORT: port }),
+  });
   const [first, ...others] = deployments.map((each) => ({ ...each, issuer: each.issuer ?? issuer, ca }));
   return {
     deployments: [first, ...others] as Deployments, // as many as before

@@ -57,7 +57,8 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
     if (used === undefined) continue;
     if (used !== name) spellings[name] = used;
     const value = variables.get(used) ?? '';
-    const read = file === undefined ? value : readSecret(value, spelling);
+    const isTwice = file !== undefined && spelling !== undefined;
+    const read = isTwice ? refuseBoth(file, spelling) : file === undefined ? value : readSecret(value);
     if (typeof read === 'string') values[name] = read;
     // The path is not shown: it may be the secret itself.
     else problems.push({ name: used, value: undefined, fix: read.fix });
@@ -80,10 +81,9 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
 
 /**
- * Reads a secret without the line break that editors and shells add. `rival`: the variable that also has a value for it.
+ * Reads a secret without the line break that editors and shells add.
  */
-function readSecret(path: string, rival: string | undefined): string | Pick<SettingProblem, 'fix'> {
-  if (rival !== undefined) return { fix: `${rival} is set too. Remove one of the two.` };
+function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   try {
     if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
     const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
@@ -92,6 +92,10 @@ function readSecret(path: string, rival: string | undefined): string | Pick<Sett
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     return { fix: `The file cannot be read (${code}). ${fileFix}` };
   }
+}
+
+export function refuseBoth(name: string, rival: string): SettingProblem {
+  return { name, value: undefined, fix: `${name} and ${rival} are both set. Keep one.` };
 }
 
 function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem {

@@ -6,7 +6,14 @@ import { hideUserInfo } from '../../http/shown-url.ts';
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { type KnownName, type Misspelling, readEnvironment, readProxies, type Spellings } from './environment.ts';
+import {
+  type KnownName,
+  type Misspelling,
+  readEnvironment,
+  readProxies,
+  refuseBoth,
+  type Spellings,
+} from './environment.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
 import { hidden } from './setting-schemas.ts';
@@ -91,7 +98,7 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const rival = findRival(name);
     if (rival !== undefined) {
       if (written.source === 'default') continue;
-      problems.push({ name: spell(plain), value, fix: `${rival} is set too. Remove one of the two.` });
+      problems.push(refuseBoth(spell(plain), rival));
     }
     const result = v.safeParse(row.schema, written.value);
     effective.push({ name: plain, value: value ?? '', source: written.source });

@@ -43,6 +43,13 @@ describe('doctor without settings, with a running dev', () => {
     expect(levels).toMatchObject({ ...good, outside: 'ok', headers: 'ok' });
   });
 
+  it('ports of the running dev → not a failure', async () => {
+    const variables = { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience, PORT: String(service.port) };
+    await idp.announceService({ service: service.url, admin: service.adminUrl ?? '' }, variables);
+    const { status, levels } = await doctor();
+    expect([status, levels['ports']]).toEqual([0, 'skipped']);
+  });
+
   it('flag of a setting → missing settings are named', async () => {
     await expect(doctor('--clock-tolerance', '1')).rejects.toThrow('IDP_DOMAIN: It is required.');
   });

@@ -44,8 +44,8 @@ describe('PORTCULLIS_NAME', () => {
   it.each<[Readonly<Record<string, string>>, readonly string[]]>([
     [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Set']],
     [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Set']],
-    [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: ISSUER is set too.']],
-    [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: PORTCULLIS_ISSUER is set too.']],
+    [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and ISSUER are both set.']],
+    [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and PORTCULLIS_ISSUER are both set.']],
     [
       { PORTCULLIS_DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
       [
@@ -124,7 +124,7 @@ describe('NAME_FILE', () => {
     ['DPOP_NONCE_SECRET', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'],
   ])('%s with %s → a problem', (name, file) => {
     expect(readBad({ [name]: secret, [file]: writeFile('secret', secret) })).toEqual([
-      { name: file, value: undefined, fix: `${name} is set too. Remove one of the two.` },
+      { name: file, value: undefined, fix: `${file} and ${name} are both set. Keep one.` },
     ]);
   });
 });

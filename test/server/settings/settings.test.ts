@@ -779,7 +779,9 @@ describe('ISSUER instead of the domain', () => {
     ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example.test' }],
   ])('together with %s → a problem', (_name, environment) => {
     const problems = readBad({ ISSUER: 'https://id.example.test/', ...environment });
-    expect(problems).toMatchObject([{ name: 'IDP_DOMAIN', fix: expect.stringMatching(/^ISSUER is set too\./) }]);
+    expect(problems).toMatchObject([
+      { name: 'IDP_DOMAIN', fix: expect.stringMatching(/^IDP_DOMAIN and ISSUER are both set\./) },
+    ]);
   });
 
   it('empty → counts as not set, and the domain is required', () => {
