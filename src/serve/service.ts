@@ -77,7 +77,7 @@ export async function createService(options: ServiceOptions, findLocalTokens?: F
     domainHasScheme: issuer === undefined,
     findAuthorizer({ route, connection }) {
       const policy = policies.get(route);
-      return policy === undefined || policy === 'open' ? undefined : { server: resourceServer, policy, connection };
+      return policy === undefined || policy === 'open' ? policy : { server: resourceServer, policy, connection };
     },
   });
   const refuse = createRefuse(nameSettings(settings), (error, { request, connection }) =>

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refuseOutsiders } from '../../src/console/server/entrance.ts';
-import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { enterConsole, type KeyFolder, makeKeyFolder, openStream } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startInVain } from '../support/variant-service.ts';
@@ -70,6 +70,13 @@ describe('the entrance of the console', () => {
     expect((await get('/console/nothing')).status).toBe(404);
     expect((await get('/console/../package.json')).status).toBe(404);
     expect((await send(admin, '/console', { method: 'DELETE', headers: ['Cookie', cookie] })).status).toBe(405);
+  });
+
+  it('style → no empty rule, and every colour is used', async () => {
+    const { body } = await get('/console/style.css');
+    expect(body).not.toMatch(/\{\s*\}/);
+    const names = [...new Set(body.match(/--[\w-]+(?=:)/g))];
+    expect(names.filter((name) => !body.includes(`var(${name})`))).toEqual([]);
   });
 
   it('the cookie: not for scripts, not for other sites, for the console only; a wrong one → 401', async () => {
@@ -199,6 +206,16 @@ describe('the entrance of the console', () => {
     }
     expect((await get('/console')).body).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|https?:/);
   });
+
+  it('fifth browser → the session of the first ends, and its page gets the event', async () => {
+    const key = await folder.readKey();
+    const first = await enterConsole(admin, key);
+    const stream = await openStream(admin, first);
+    for (let count = 0; count < 4; count++) await enterConsole(admin, await folder.readKey());
+    expect((await send(admin, '/console', { headers: ['Cookie', first] })).status).toBe(401);
+    await expect.poll(() => stream.text(), { timeout: 30_000 }).toContain('event: ended\n');
+    stream.close();
+  }, 60_000);
 
   it('other endpoints of the listener → unchanged', async () => {
     expect((await send(admin, '/healthz')).status).toBe(200);

@@ -126,7 +126,7 @@ describe('10,000 decisions in a second', () => {
       },
       once: (_: string, listener: () => void) => page.listeners.push(listener),
     };
-    createEventStreams(hub)(outgoing as unknown as ServerResponse, []); // the four members that are used
+    createEventStreams(hub)(outgoing as unknown as ServerResponse, [], () => true); // the four members that are used
     page.writableLength = 300 * 1024;
     const before = page.text;
     for (let i = 0; i < 1000; i++) hub.take({ decisions: [], facts: [], dropped: 10 });

@@ -6,7 +6,7 @@ import axe, { type AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
-import { makeKeyFolder } from '../support/console-client.ts';
+import { enterConsole, makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
@@ -32,6 +32,12 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await dev?.stop();
   });
 
+  /** Starts a new session of the page, before a test opens others: only four last. */
+  const enterAgain = async (): Promise<void> => {
+    await page.goto(await dev.consoleLink());
+    await page.waitForURL('**/console');
+    await heading('Decisions').waitFor();
+  };
   const heading = (name: string | RegExp) => page.getByRole('heading', { name });
   const openView = async (name: string): Promise<void> => {
     await page.getByRole('link', { name, exact: true }).click();
@@ -223,6 +229,9 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await expect.poll(() => page.evaluate('document.activeElement.textContent')).toMatch(/^2 requests/);
     expect(await result.locator('article .plain').first().textContent()).toBe('GET /api/private-scoped');
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
+    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill(`curl '${dev.url}/api/public'`);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await result.getByText('The route is open to all: tokens are ignored.').waitFor();
     await openView('Decisions');
     await openView('Paste');
     expect(await page.getByRole('textbox').inputValue()).toBe('');
@@ -253,6 +262,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('keyboard only → a try and its result', async () => {
+    await enterAgain();
     const keyboard = await openPage(browser, await dev.consoleLink());
     const { page: own } = keyboard;
     await own.getByRole('link', { name: 'Try it' }).waitFor(); // offered once the state is known
@@ -295,6 +305,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     ['dark', 390],
     ['light', 2200],
   ] as const)('%s, %d px → no violation by axe, no horizontal scrolling', async (colorScheme, width) => {
+    await enterAgain();
     const own = await openPage(browser, await dev.consoleLink(), {
       colorScheme,
       viewport: { width, height: 740 },
@@ -334,6 +345,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('foreign name that resolves to loopback (DNS rebinding) → 421, even with the key', async () => {
+    await enterAgain();
     const link = new URL(await dev.consoleLink());
     const { port } = link;
     link.hostname = 'console.evil.example';
@@ -390,6 +402,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('inline scripts, eval, other origins, strings as scripts → stopped by the policy of the page', async () => {
+    await enterAgain();
     const own = await openPage(browser, await dev.consoleLink());
     await own.page.getByRole('main').waitFor();
     const outcomes = await own.page.evaluate(`(async () => {
@@ -449,6 +462,37 @@ describe('the console of serve after a restart', needs('chromium'), () => {
       await page.goto(link);
       await page.waitForURL('**/console');
       await page.getByText('No requests yet').waitFor();
+    } finally {
+      await browser.close();
+      await service.stop();
+      await folder.close();
+    }
+  });
+});
+
+describe('the page of a session that has ended, or of a service on another port', needs('chromium'), () => {
+  it('four newer browsers → a banner with the command; stopped service → a command with PORT', async () => {
+    const folder = await makeKeyFolder();
+    const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
+    const service = await startService({ environment });
+    const admin = service.adminUrl ?? '';
+    const browser = await startBrowser();
+    const enter = async () => {
+      const { page } = await openPage(browser, `${admin}/console?key=${await folder.readKey()}`);
+      await page.waitForURL('**/console');
+      await page.getByText('serve', { exact: true }).waitFor();
+      return page;
+    };
+    try {
+      const page = await enter();
+      for (let count = 0; count < 3; count++) await enterConsole(admin, await folder.readKey());
+      const newest = await enter();
+      await page.getByText('The session of this page has ended.').waitFor();
+      const command = (of: typeof page) => of.getByRole('region', { name: 'Command that prints a new link' });
+      expect(await command(page).textContent()).toContain(`"${admin}/console?key=`);
+      await service.stop();
+      await newest.getByText('was restarted on another port.').waitFor();
+      expect(await command(newest).textContent()).toContain('"http://127.0.0.1:PORT/console?key=');
     } finally {
       await browser.close();
       await service.stop();

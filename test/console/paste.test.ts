@@ -72,6 +72,26 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
     expect(metrics.body).toMatch(/^portcullis_refusals_total\{reason="insufficient_scope",issuer=""\} 0$/m);
   });
 
+  it('request to an open route → admitted, with or without a token', async () => {
+    for (const header of ['', ` -H 'Authorization: Bearer ${await provider.sign({ sub, aud: 'urn:other' })}'`]) {
+      const { explanation, request, route } = await paste(`curl ${service.url}/api/public${header}`);
+      expect([request, route, explanation?.verdict]).toEqual(['GET /api/public', 'open', 'admitted']);
+      expect(explanation?.checks).toMatchObject([{ id: 'rule', why: expect.stringContaining('open') }]);
+    }
+  });
+
+  it('request to an unknown path → reported as 404; its token is explained', async () => {
+    const unknown = { request: 'GET /api/none', repairs: [] };
+    const problem = 'The service has no route /api/none: its response is 404.';
+    expect(await paste(`curl ${service.url}/api/none`)).toEqual({ ...unknown, problem });
+    const token = await provider.sign({ sub, aud: 'urn:other' });
+    expect(await paste(`curl ${service.url}/api/none -H 'Authorization: Bearer ${token}'`)).toMatchObject({
+      ...unknown,
+      route: 'unknown',
+      explanation: { reason: 'invalid_audience' },
+    });
+  });
+
   it('token with repairs → they are named', async () => {
     const token = await provider.sign({ sub });
     const { repairs, explanation } = await paste(JSON.stringify({ access_token: token, token_type: 'Bearer' }));
@@ -123,10 +143,15 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
     expect((await paste(text)).problem).toMatch(problem);
   });
 
-  it('other origin, other type, more than 64 KiB → refused', async () => {
+  it('other origin, other type, more than 1 MiB → refused', async () => {
     expect((await post('x', 'text/plain', 'http://localhost:1')).status).toBe(403);
     expect((await post('"x"', 'application/json')).status).toBe(415);
-    expect((await post('x'.repeat(65_537))).status).toBe(413);
+    const tooLong = await post('x'.repeat(1_048_577));
+    expect([tooLong.status, tooLong.body]).toEqual([413, 'Send at most 1,048,576 characters.\n']);
+    const request = { method: 'GET', url: `${service.url}/api/private`, headers: [] };
+    const content = { text: 'x'.repeat(1_000_000) };
+    const har = { log: { entries: [{ request, response: { status: 401, content } }] } };
+    expect((await paste(JSON.stringify(har))).explanation?.reason).toBe('missing_credentials');
   });
 });
 

@@ -1,14 +1,19 @@
 #!/usr/bin/env node
 // Takes the pictures of the console in docs/images: node tools/scripts/console-pictures.js
+// With `--into FOLDER` it takes them at 390, 1280 and 2200 px, with `--of ROOT` of another checkout.
 // It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const own = fileURLToPath(new URL('../../', import.meta.url));
+const { values } = parseArgs({ options: { into: { type: 'string' }, of: { type: 'string' } } });
+const { into = join(own, 'docs/images'), of: root = own } = values;
+const widths = values.into === undefined ? [1080] : [390, 1280, 2200];
 const folder = await mkdtemp(join(tmpdir(), 'portcullis-pictures-'));
 const environment = { PATH: process.env.PATH, XDG_CACHE_HOME: folder, HOME: folder, NO_COLOR: '1' };
 const main = join(root, 'dist/cli/main.js');
@@ -32,6 +37,15 @@ try {
   await page.goto(`${link}?key=${(await readFile(keyFile, 'utf8')).trim()}`);
   await page.waitForURL('**/console');
 
+  const picture = async (name) => {
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 660 });
+      await page.waitForTimeout(200);
+      const suffix = values.into === undefined ? '' : `-${width}`;
+      await page.screenshot({ path: join(into, `${name}${suffix}.png`) });
+    }
+    await page.setViewportSize({ width: 1080, height: 660 });
+  };
   const attempt = async (kind) => {
     await page.getByRole('link', { name: 'Try it', exact: true }).click();
     await page.getByLabel('Endpoint').selectOption('/api/private-scoped');
@@ -44,7 +58,7 @@ try {
     await attempt(kind);
   }
   await page.mouse.move(0, 0);
-  await page.screenshot({ path: join(root, 'docs/images/console-try.png') });
+  await picture('console-try');
 
   const token = await new Promise((resolve) => {
     const args = [main, 'token', '--audience', 'https://api.portcullis.example'];
@@ -57,7 +71,7 @@ try {
   await page.getByRole('table').waitFor();
   await page.mouse.move(0, 0);
   await page.waitForTimeout(300);
-  await page.screenshot({ path: join(root, 'docs/images/console-decision.png') });
+  await picture('console-decision');
 } finally {
   await browser.close();
   dev.kill();

@@ -65,7 +65,11 @@ const lostTexts = {
   reconnecting: ['Connection lost.', 'The page reconnects. If the service was restarted, open a new link:'],
   stopped: [
     'The service has stopped, or was restarted on another port.',
-    'The decisions below were made before. The page reconnects. If the service was restarted, open a new link, with its port:',
+    'The decisions below were made before. The page reconnects. If the service was restarted, open a new link. Its log line "listening" has the new port:',
+  ],
+  ended: [
+    'The session of this page has ended.',
+    'The console admits four browsers, each for 12 hours; a fifth replaces the oldest. Open a new link:',
   ],
   closed: [
     'The service was restarted.',
@@ -81,7 +85,8 @@ interface RestartedOptions {
 function Restarted({ connection, state }: RestartedOptions): View | false {
   if (connection === 'open' || connection === 'connecting') return false;
   const [title, advice] = lostTexts[connection];
-  const command = state && `echo "${location.origin}/console?key=$(cat '${state.keyFile}')"`;
+  const origin = connection === 'stopped' ? `http://${location.hostname}:PORT` : location.origin;
+  const command = state && `echo "${origin}/console?key=$(cat '${state.keyFile}')"`;
   return html`<section class="restarted" aria-label="Connection">
     <p role="status"><strong>${title}</strong> ${advice}</p>
     ${

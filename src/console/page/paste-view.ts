@@ -50,15 +50,21 @@ function PastedView({ requests }: Pasted): View {
   </div>`;
 }
 
-function titleOf({ explanation }: PastedRequest): View {
+const routeNotes = {
+  open: 'The route is open to all: tokens are ignored.',
+  unknown: 'The response is 404. The checks are for a route that needs any valid token.',
+} as const;
+
+function titleOf({ route, explanation }: PastedRequest): View {
   if (explanation === undefined) return html`Not explained`;
   const { verdict, reason } = explanation;
-  return html`${verdictTitles[verdict]} ${reason !== undefined && html`<code class="reason">${reason}</code>`}`;
+  return html`${route === 'unknown' ? `No such route, token ${verdict}` : verdictTitles[verdict]} ${reason !== undefined && html`<code class="reason">${reason}</code>`}`;
 }
 
-function PastedChecks({ repairs = [], problem, explanation }: PastedRequest): View {
+function PastedChecks({ repairs = [], route, problem, explanation }: PastedRequest): View {
   return html`
     ${repairs.map((note) => html`<p class="notice">Repaired: ${note}</p>`)}
+    ${route !== undefined && html`<p class="notice">${routeNotes[route]}</p>`}
     ${
       explanation === undefined
         ? html`<p class="problem" role="alert">${problem}</p>`

@@ -17,10 +17,10 @@ export interface ConsoleOptions {
 }
 
 const pastePath = '/console/api/paste';
-/** Type and maximum number of characters of a request body. A paste may have headers, a token, a proof and a body. */
+/** Type and maximum number of characters of a request body. A paste may be a HAR. */
 const bodies = new Map([
   ['/console/api/try', { type: /^application\/json\s*(?:;|$)/i, limit: 8192 }],
-  [pastePath, { type: /^text\/plain\s*(?:;|$)/i, limit: 65_536 }],
+  [pastePath, { type: /^text\/plain\s*(?:;|$)/i, limit: 1_048_576 }],
 ]);
 const decisionPrefix = '/console/api/decisions/';
 const eventsPath = '/console/api/events';
@@ -46,9 +46,15 @@ export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions)
     return sent !== undefined && key.matches(sent);
   };
 
-  const read = async (path: string, outgoing: ServerResponse): Promise<Answer | undefined> => {
+  const read = async (
+    path: string,
+    outgoing: ServerResponse,
+    isAllowed: () => boolean,
+  ): Promise<Answer | undefined> => {
     if (path === eventsPath) {
-      return openStream(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages are open. Close one.');
+      return openStream(outgoing, consoleHeaders, isAllowed)
+        ? undefined
+        : text(503, 'Too many pages are open. Close one.');
     }
     if (path === '/console/api/state') return json(await state());
     if (path.startsWith(decisionPrefix)) {
@@ -65,7 +71,7 @@ export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions)
     if (!accepted.type.test(incoming.headers['content-type'] ?? ''))
       return text(415, 'Send JSON to try, plain text to paste.');
     const body = await readBody(incoming, accepted.limit);
-    if (body === undefined) return text(413, 'The body is too long.');
+    if (body === undefined) return text(413, `Send at most ${accepted.limit.toLocaleString('en')} characters.`);
     if (path === pastePath) return json(await paste(body));
     if (!tries.isOffered()) return text(404, 'Try it is available in portcullis dev only.');
     const options = readTryOptions(body);
@@ -80,10 +86,14 @@ export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions)
     const [path = '', query] = url.split('?', 2);
     const sent = path === '/console' ? new URLSearchParams(query).get('key') : null;
     if (sent !== null) return enter(incoming, sent);
-    const hasSession = sessions.has(incoming.headers.cookie, incoming.socket.localPort);
+    const { cookie } = incoming.headers;
+    const { localPort } = incoming.socket;
+    const hasSession = sessions.has(cookie, localPort);
     const isForCommands = method === 'GET' && (path.startsWith(decisionPrefix) || path === eventsPath);
     if (!hasSession && !(isForCommands && hasKey(incoming))) return refuseKey(incoming);
-    if (method === 'GET' || (method === 'HEAD' && path !== eventsPath)) return read(path, outgoing);
+    // Another browser may end a session, or use up the key that a command has sent.
+    const isAllowed = (): boolean => !hasSession || sessions.has(cookie, localPort);
+    if (method === 'GET' || (method === 'HEAD' && path !== eventsPath)) return read(path, outgoing, isAllowed);
     if (method === 'POST') return write(path, incoming);
     return createAnswer(405, [...consoleHeaders, 'allow', 'GET, HEAD, POST'], '');
   };

@@ -7,13 +7,17 @@ const maxWaiting = 256 * 1024;
 /** Interval of keep-alive comments, in milliseconds. */
 const heartbeat = 10_000;
 
-/** Opens a stream of events. Returns false if too many are open. */
-export type OpenEventStream = (outgoing: ServerResponse, headers: readonly string[]) => boolean;
+/** Opens a stream of events. Returns false if too many are open. The stream ends if `isAllowed` returns false. */
+export type OpenEventStream = (
+  outgoing: ServerResponse,
+  headers: readonly string[],
+  isAllowed: () => boolean,
+) => boolean;
 
 /** Creates the streams. A slow page gets the number of missed decisions. */
 export function createEventStreams(hub: Hub): OpenEventStream {
   let open = 0;
-  return (outgoing, headers) => {
+  return (outgoing, headers, isAllowed) => {
     if (open >= maxStreams) return false;
     open++;
     outgoing.writeHead(200, [...headers, 'content-type', 'text/event-stream']);
@@ -31,7 +35,10 @@ export function createEventStreams(hub: Hub): OpenEventStream {
       missed = isFull ? missed + decisions.length + dropped : 0;
     });
     const beat = setInterval(() => {
-      if (outgoing.writableLength === 0) outgoing.write(': \n\n');
+      if (!isAllowed()) {
+        write('ended', {});
+        outgoing.end();
+      } else if (outgoing.writableLength === 0) outgoing.write(': \n\n');
     }, heartbeat).unref();
     // The listener keeps a half-closed connection open while its response is pending. A page closes its side when it is left.
     outgoing.socket?.once('halfClose', () => outgoing.destroy());

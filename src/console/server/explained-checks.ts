@@ -85,7 +85,7 @@ async function describe(exchange: Exchange, at: number, options: DecisionWatchOp
     ...(cause instanceof Error && { cause: `${cause.name}: ${cause.message}` }),
   }).map(([name, value]) => [name, withhold(showValue(value))] as const);
   const authorizer = options.findAuthorizer(exchange);
-  if (authorizer === undefined) return { id, facts };
+  if (authorizer === undefined || authorizer === 'open') return { id, facts };
   try {
     const reason = exchange.reason ?? exchange.wouldRefuse;
     const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);

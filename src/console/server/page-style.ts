@@ -97,7 +97,7 @@ main { padding: 1.5rem; }
   background: var(--code); color: var(--soft); overflow-wrap: anywhere; }
 .status.allowed, .tag.open, .tag.certain { background: var(--accent-ground); color: var(--accent); }
 .status.refused, .tag.deny, .tag.error { background: var(--bad-ground); color: var(--bad); }
-.status.would_refuse, .tag.likely, .tag.warn, .notice, .restarted { }
+.status.would_refuse, .tag.likely, .tag.warn, .notice, .restarted { background: var(--warn-ground); color: var(--warn); }
 .tags { display: flex; flex-wrap: wrap; gap: .3rem; }
 
 button, select, input, textarea { font: inherit; color: inherit; }
@@ -174,7 +174,6 @@ mark:empty::before { content: "‸"; }
 .pass .verdict span::before { border-color: var(--accent); background: var(--accent); }
 :is(.fail, .follows) .verdict span { color: var(--bad); font-weight: 600; }
 :is(.fail, .follows) .verdict span::before { border-radius: .1rem; border-color: var(--bad); background: var(--bad); transform: rotate(45deg); }
-.checks th[scope=row]::first-letter { text-transform: uppercase; }
 .checks .fail th[scope=row] { font-weight: 600; }
 .seen { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
 .checks .fail .seen { color: var(--ink); }

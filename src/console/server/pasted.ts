@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
-import { leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
+import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
-import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
 import { createPendingRequests } from '../../server/process/pending-requests.ts';
@@ -73,18 +73,23 @@ function rank({ explanation }: PastedRequest): number {
 async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
   const { request, connection } = readCall(call, { method: undefined, url: undefined });
   const path = new URL(request.url).pathname;
-  const exchange = { ...new Exchange(request, connection), route: path };
+  const authorizer = options.findAuthorizer({ ...new Exchange(request, connection), route: path });
   const { server } = options;
-  const authorizer =
-    options.findAuthorizer(exchange) ?? (server === undefined ? undefined : { server, policy: undefined, connection });
   const shown = {
     ...(call.url !== undefined && { request: showText(`${request.method} ${path}`) }),
     repairs: (call.repairs ?? []).map(({ note }) => note),
   };
-  return authorizer === undefined
-    ? { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' }
-    : {
-        ...shown,
-        explanation: await explainRequest(request, authorizer, options, Date.now() / 1000, leaveCertificateOpen),
-      };
+  if (authorizer === 'open') return { ...shown, route: 'open', explanation: explainOpenRoute(path) };
+  const explainBy = async (chosen: Authorizer): Promise<PastedRequest> => ({
+    ...shown,
+    explanation: await explainRequest(request, chosen, options, Date.now() / 1000, leaveCertificateOpen),
+  });
+  if (authorizer !== undefined) return explainBy(authorizer);
+  if (server === undefined)
+    return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
+  const explained = await explainBy({ server, policy: undefined, connection });
+  if (call.url === undefined) return explained;
+  return explained.explanation?.reason === 'missing_credentials'
+    ? { ...shown, problem: `The service has no route ${showText(path)}: its response is 404.` }
+    : { ...explained, route: 'unknown' };
 }

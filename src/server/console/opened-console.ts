@@ -19,8 +19,8 @@ export interface Authorizer {
 }
 
 export interface DecisionWatchOptions {
-  /** Returns `undefined` if no token was read. */
-  readonly findAuthorizer: (exchange: Exchange) => Authorizer | undefined;
+  /** Returns `open` for a route without a token, `undefined` if no token was read. */
+  readonly findAuthorizer: (exchange: Exchange) => Authorizer | 'open' | undefined;
   /** Validates a token without a route; absent if only rules say how. */
   readonly server?: ResourceServer<RegisteredClaims>;
   readonly labels: SettingLabels;

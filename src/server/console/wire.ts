@@ -103,6 +103,8 @@ export interface PastedRequest {
   /** Method and path. */
   readonly request?: string;
   readonly repairs?: readonly string[];
+  /** Present if the path needs no token, or is not a path of the service. */
+  readonly route?: 'open' | 'unknown';
   /** Present if the request cannot be explained. */
   readonly problem?: string;
   readonly explanation?: ExplanationView;

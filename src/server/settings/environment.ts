@@ -80,9 +80,7 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
 
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
 
-/**
- * Reads a secret without the line break that editors and shells add.
- */
+/** Reads a secret without the line break that editors and shells add. */
 function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   try {
     if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
