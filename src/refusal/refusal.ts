@@ -66,7 +66,8 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const link = findMetadataLink(describeRefusal);
     const metadataUrl =
       context.metadataUrl ?? (link === 'request' ? findMetadataUrl(settings, request, context) : link?.url);
-    const scopes = [...new Set([...namedScopes(policy), ...(refused.scopes ?? [])])];
+    const named = namedScopes(policy);
+    const scopes = refused.scopes === undefined ? named : [...new Set([...named, ...refused.scopes])];
     // A template costs a third of JSON, and only few refusals have a step-up.
     const written = stepUp === undefined ? '' : JSON.stringify(stepUp);
     const key = `${reason}\n${scheme}\n${metadataUrl}\n${realm}\n${written}\n${scopes.join(' ')}`;

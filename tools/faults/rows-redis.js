@@ -50,6 +50,9 @@ function excuseSlowMachine(scene, { proofs, steady }) {
 /**
  * A row of a Redis that is disturbed under load. `disturb` makes the fault and resolves when new proofs succeed again; it may
  * return a note. `kinds` are responses that must have been seen.
+ *
+ * @param {{ disturb: (scene: any, source: any) => Promise<any>, note?: string, kinds?: string[], [more: string]: any }} about
+ * @returns {any}
  */
 const row = ({ disturb, note, kinds = ['proof 200', 'proof again 401', 'proof 503'], ...described }) => ({
   ...described,
