@@ -22,15 +22,17 @@ export function checkMembers(what: string, value: object, known: readonly string
 /** Names of fewer letters are nearly each other. */
 const leastLetters = 4;
 
-/** Members that other packages have, by the member that has their meaning here. */
-const names: ReadonlyMap<string, string> = new Map([
+/** Members that other packages have, each with the member that has its meaning here. */
+const names: readonly (readonly [string, string])[] = [
   ['issuerBaseURL', 'issuer'],
   ['domain', 'issuer'],
   ['roles', 'permissions'],
-]);
+  ['roles', 'permissionsClaim'],
+];
 
 export function refuseMember(what: string, name: string, known: readonly string[]): TypeError {
-  const meant = known.find((each) => each === names.get(name)) ?? findLikeliest(name, known, leastLetters);
+  const [, other] = names.find(([from, to]) => from === name && known.includes(to)) ?? [];
+  const meant = other ?? findLikeliest(name, known, leastLetters);
   const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;
   return new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}${hint}`);
 }

@@ -10,13 +10,14 @@ const maxValues = 10;
 /** Start of every JOSE header: a token that a client has put into a claim must not get into the log. */
 const tokenStart = /eyJ[\w-]{8}/;
 
-export function showComparison({ expected, received, time, identity }: Comparison): ShownComparison {
+export function showComparison(comparison: Comparison): ShownComparison {
+  const { expected, received, time, identity } = comparison;
   if (identity === 'both') return {};
   if (time !== undefined) return { expected: describeBounds(time), received: describeTime(received, time.now) };
   return {
     ...(expected !== undefined && { expected: typeof expected === 'string' ? show(expected) : showList(expected) }),
-    ...(received !== undefined &&
-      identity === undefined && { received: isList(received) ? showList(received) : show(received) }),
+    ...('received' in comparison &&
+      identity === undefined && { received: isList(received) ? showList(received) : show(received ?? '(absent)') }),
   };
 }
 

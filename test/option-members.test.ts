@@ -106,6 +106,10 @@ describe('a name that is nearly one', () => {
     [() => anyOf({ scope: ['read'] } as object, {}), 'scopes'],
     [() => anyOf({ roles: ['admin'] } as object, {}), 'permissions'],
     [() => createResourceServer({ issuerBaseURL: 'https://idp.test/', audience: 'api' } as never), 'issuer'],
+    [
+      () => createResourceServer({ issuer: 'idp.test', audience: 'api', roles: ['admin'] } as never),
+      'permissionsClaim',
+    ],
     [() => createResourceServer({ domain: 'idp.test', audience: 'api' } as never), 'issuer'],
   ])('%s → is asked about', (create, meant) => {
     expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`));

@@ -85,7 +85,7 @@ function requireAcr(_value: unknown, policy: Requirements): readonly PolicyCheck
   return [
     createCheck('acr', ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']), {
       details: () => ({ stepUp }),
-      compare: () => ({ expected: stepUp.acrValues }),
+      compare: ({ token }) => ({ expected: stepUp.acrValues, received: token.claims['acr'] }),
     }),
   ];
 }

@@ -123,7 +123,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
 export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
 
 /** One issuer, or several. */
-type Issuers = { readonly issuer: string } | { readonly issuers: IssuerList | ResolveIssuers | IssuerFinder };
+type Issuers = { readonly issuers: IssuerList | ResolveIssuers | IssuerFinder } | { readonly issuer: string };
 
 /**
  * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each

@@ -137,12 +137,12 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!https:)[^/]+\//, 'an issuer with a path is written in full, as in https://idp.example/realms/main'],
 ];
 
-/** Throws `TypeError` for the URL of a discovery document: its tokens have the issuer without the well-known path. */
+/** Throws `TypeError` for the URL of a document of the issuer: its tokens have the issuer without the well-known path. */
 function refuseDocumentUrl(issuer: string): void {
-  const [path] = /\/\.well-known\/(?:openid-configuration|oauth-authorization-server)/i.exec(issuer) ?? [];
+  const [path] = /\/\.well-known\/[\w.-]*/i.exec(issuer) ?? [];
   if (path === undefined) return;
   throw new TypeError(
-    `issuer: write the issuer without ${path.toLowerCase()}; it is the member issuer of that document`,
+    `issuer: write the issuer without ${path.toLowerCase()}; it is the member issuer of its openid-configuration`,
   );
 }
 

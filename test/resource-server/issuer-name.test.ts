@@ -25,6 +25,7 @@ describe('the name of an issuer', () => {
     ['https://user:hunter2@idp.example/', /take the user information out/],
     ['https://idp.example/.well-known/openid-configuration', /write the issuer without \/\.well-known/],
     ['https://idp.example/realms/a/.well-known/oauth-authorization-server', /write the issuer without \/\.well-known/],
+    ['https://idp.example/.well-known/jwks.json', /write the issuer without \/\.well-known\/jwks\.json/],
     ['idp.example/.well-known/openid-configuration', /write the issuer without \/\.well-known/],
     ['https://idp.example/?tenant=1', /take query and fragment out/],
     ['https://idp.example/#main', /take query and fragment out/],

@@ -349,8 +349,10 @@ describe('events', () => {
     ['invalid_audience', { aud: 'other' }, {}, { expected: shared.audience, received: 'other' }],
     ['invalid_issuer', { iss: 'https://a.test/' }, {}, { expected: first.issuer, received: 'https://a.test/' }],
     ['insufficient_scope', { scope: 'a b' }, { scopes: ['b', 'c'] }, { expected: 'b, c', received: 'a, b' }],
+    ['invalid_audience', { aud: undefined }, {}, { received: '(absent)' }],
+    ['missing_permission', {}, { permissions: ['b'] }, { expected: 'b', received: '(absent)' }],
+    ['unaccepted_acr', { acr: 'a' }, { acr: 'b' }, { expected: 'b', received: 'a' }],
     ['missing_permission', { permissions: ['a'] }, { permissions: ['b'] }, { expected: 'b', received: 'a' }],
-    ['missing_permission', {}, { permissions: ['b'] }, { expected: 'b' }],
     ['invalid_audience', { aud: 'eyJhbGciOiJFUzI1NiJ9.a' }, {}, { received: '(withheld: it looks like a token)' }],
     ['invalid_audience', { aud: '\u001b[2J' }, {}, { received: '\\u{1b}[2J' }],
   ])('%s of %j, with %j → context %j, and one line', async (reason, claims, policy, context) => {
