@@ -103,8 +103,7 @@ let isHinted = false;
 function hintOnce({ reason }: Refusal): void {
   if (isHinted || globalThis.process?.env['NODE_ENV'] !== 'development') return;
   isHinted = true;
-  const option =
-    "import { explainRefusals } from 'portcullis'; createResourceServer({ …, onEvent: explainRefusals() })";
+  const option = 'createResourceServer({ …, onEvent: explainRefusals() }), both from portcullis';
   // biome-ignore lint/suspicious/noConsole: the console is where a developer looks.
   console.info(`portcullis: a request was refused: ${reason}. For one line of explanation each: ${option}`);
 }
