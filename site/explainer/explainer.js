@@ -1,6 +1,8 @@
 // The page that explains a refused request in the browser. Nothing leaves the page: its policy forbids every connection.
 import './web-globals.js';
-import { createServerExplainer } from '../../src/cli/explain/explainer.ts';
+import { explain } from '../../src/explain/explain.ts';
+import { explainResponse } from '../../src/explain/explained-response.ts';
+import { leaveCertificateOpen, leaveUndecided } from '../../src/explain/explanation.ts';
 import { audiencesOf, optionLabels, readUnverified } from '../../src/explain/facts.ts';
 import { readCall } from '../../src/explain/input/explained-call.ts';
 import { joinHeader } from '../../src/explain/input/input.ts';
@@ -35,17 +37,23 @@ byId('form').addEventListener('reset', () => byId('result').replaceChildren());
 async function explainInput() {
   const input = readInput(byId('input').value);
   if (input.kind === 'unread') throw new TypeError(input.problem);
-  if (input.kind === 'log-line') return describeLogLine(input.fields);
-  const opened = openServer(input);
+  if (input.kind === 'log-line') return [describeLogLine(input.fields)];
+  if (input.kind === 'response') return [explainResponse(input, Date.now() / 1000)];
+  const explanations = [];
+  for (const call of input.kind === 'calls' ? input.calls : [input]) explanations.push(await explainCall(call));
+  return explanations;
+}
+
+async function explainCall(input) {
+  const { server, finish } = openServer(input);
   const scopes = words(readField('scopes'));
   const at = readField('at') === '' ? undefined : Date.parse(readField('at')) / 1000;
   if (Number.isNaN(at)) throw new TypeError('Time: must be a time such as 2026-01-31T12:00:00Z.');
-  const call = {
-    ...readCall(input, { method: undefined, url: readField('url') || undefined }),
-    ...{ kind: input.kind, at, policy: scopes.length === 0 ? undefined : { scopes }, show: [] },
-  };
+  const { request, connection } = readCall(input, { url: readField('url') || undefined });
+  const policy = scopes.length === 0 ? undefined : { scopes };
+  const options = { labels: optionLabels, kind: input.kind, ...(at !== undefined && { at }) };
   for (let run = 0; ; run++) {
-    const { explanation } = await createServerExplainer(opened).explain(call);
+    const explanation = finish(await explain(server, request, policy, connection, options));
     if (run === maxRuns || (await settleSignatures()) === 0) return explanation;
   }
 }
@@ -56,18 +64,15 @@ function openServer({ headers }) {
   const [issuer, audience] = [readField('issuer'), words(readField('audience'))];
   const isDecodeOnly = issuer === '' || audience.length === 0;
   const named = audiencesOf(claims).filter((each) => each !== '');
-  const { alg, iss } = header === undefined ? {} : { alg: header.alg, iss: claims.iss };
+  const { alg } = header;
+  const { iss } = claims;
   const server = createResourceServer({
     issuers: [{ issuer: issuer || (typeof iss === 'string' && iss !== '' ? iss : 'none'), keys: readKeys() }],
     audience: audience.length > 0 ? audience : named.length > 0 ? named : 'none',
     ...(algorithms.has(alg) && { algorithms: [alg] }),
     dpop: { replay: 'off' },
   });
-  return {
-    ...{ server, labels: optionLabels, domainHasScheme: false, isDecodeOnly, keysProblem: undefined },
-    policyOf: () => undefined,
-    close: () => undefined,
-  };
+  return { server, finish: isDecodeOnly ? leaveUndecided : leaveCertificateOpen };
 }
 
 function readKeys() {
@@ -103,22 +108,27 @@ const verdictWords = {
   unknown: 'unknown',
 };
 
-function show({ verdict, reason, status, checks }) {
-  const failed = checks.filter((check) => check.verdict === 'fail');
+function show(explanations) {
+  byId('result').replaceChildren(...explanations.flatMap(describe));
+  byId('result').focus();
+}
+
+function describe({ verdict, reason, status, checks }) {
+  // A response names reasons that are possible: each has its fix.
+  const failed = checks.filter((check) => check.verdict === 'fail' || check.id === 'response');
   const headline = [verdict, reason, status].filter(Boolean).join(' · ');
   const table = element('table', [
     element('caption', 'Every check, in its order'),
     ...checks.map((check) =>
       element('tr', [
-        element('th', check.label ?? check.id),
+        element('th', check.label ?? check.reason ?? check.id),
         element('td', verdictWords[check.verdict], check.verdict),
         element('td', [check.seen ?? '', check.why === undefined ? '' : ` (${check.why})`]),
       ]),
     ),
   ]);
   const details = element('details', [element('summary', `${checks.length} checks`), table]);
-  byId('result').replaceChildren(element('h2', headline, verdict), ...failed.map(describeFailure), details);
-  byId('result').focus();
+  return [element('h2', headline, verdict), ...failed.map(describeFailure), details];
 }
 
 function describeFailure(check) {
@@ -127,7 +137,7 @@ function describeFailure(check) {
   const fixes = causes.length > 0 ? causes.map(({ fix }) => fix) : [check.fix ?? []].flat();
   const row = (label, value) => [element('dt', label), element('dd', value)];
   return element('section', [
-    element('h3', check.label ?? check.id),
+    element('h3', check.label ?? check.reason ?? check.id),
     element('dl', [
       ...causes.flatMap(({ note, certainty }) => (note === undefined ? [] : row('cause', `${note} (${certainty})`))),
       ...(expected.length === 0 ? [] : row('expected', element('code', expected.join(' or ')))),

@@ -169,3 +169,15 @@ export function leaveCertificateOpen(explanation: Explanation): Explanation {
 export function leaveOpen(id: string, why: string): ExplainedCheck {
   return { ...nameCheck(id), verdict: 'unknown', why };
 }
+
+/** An explanation without settings decides nothing. */
+export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
+  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveUncompared) };
+}
+
+/** Without settings, checks that compare with one show only the token. */
+function leaveUncompared(check: ExplainedCheck): ExplainedCheck {
+  const { id, why, seen } = check;
+  if (findCheck(id)?.setting === undefined) return check;
+  return leaveOpen(id, `${why ?? seen ?? 'absent'} (not compared: there are no settings)`);
+}

@@ -8,7 +8,7 @@ import axe, { type AxeResults } from 'axe-core';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleExplainer } from '../../site/explainer/bundle.js';
-import { createTestIssuer } from '../../src/testing/index.ts';
+import { createTestIssuer, type TokenFlaw } from '../../src/testing/index.ts';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
 import { needs } from '../support/programs.ts';
 
@@ -89,6 +89,27 @@ describe('in a browser', needs('chromium'), () => {
     ['no keys', issuer.token(), { issuer: issuer.issuer, audience }, /^undecided/],
     ['no rules', issuer.token(), {}, /^undecided/],
     ['a curl command', `curl -H 'Authorization: Bearer ${issuer.token()}' https://api.test/x`, named, /^admitted/],
+    [
+      'curl with letters in one word',
+      `curl -sSXPOST --header='Authorization: Bearer ${issuer.token()}' -d a https://api.test/x`,
+      named,
+      /^admitted/,
+    ],
+    [
+      'several curl commands',
+      ['expired', 'invalid_audience']
+        .map((flaw) => `curl -H 'Authorization: Bearer ${issuer.flawed(flaw as TokenFlaw)}' https://api.test/x`)
+        .join('\n'),
+      named,
+      /^refused · expired[\s\S]*\nrefused · invalid_audience/,
+    ],
+    ['an HTTPie command', `http GET https://api.test/x Authorization:'Bearer ${issuer.token()}'`, named, /^admitted/],
+    [
+      'a response',
+      'HTTP/1.1 403 Forbidden\nWWW-Authenticate: Bearer error="insufficient_scope"\n\n',
+      {},
+      /^(?:undecided|refused)[\s\S]*insufficient_scope[\s\S]*fix/,
+    ],
     ['a log line', '{"time":"2026-01-01T00:00:00Z","reason":"invalid_audience"}', {}, /^refused · invalid_audience/],
     ['keys that are not a JWK set', issuer.token(), { ...named, keys: '{}' }, /^Keys: must be a JWK set/],
     ['something else', 'hello, this is not a token', {}, /^The input is not recognised/],

@@ -1,14 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { findCheck } from '../../checks.ts';
 import { createNonces } from '../../dpop/nonce.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
-import {
-  type ExplainedCheck,
-  type Explanation,
-  explainOpenRoute,
-  leaveCertificateOpen,
-  leaveOpen,
-} from '../../explain/explanation.ts';
+import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import type { JwkSet } from '../../jose/jwk.ts';
@@ -157,15 +150,4 @@ export function openNothing({ header, claims }: ReturnType<typeof readUnverified
     ...(algorithms.has(alg) && { algorithms: [alg as TokenAlg] }), // as just seen
   });
   return createExplainer({ server, labels: optionLabels, opened: undefined, finish: leaveUndecided });
-}
-
-function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
-  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveUncompared) };
-}
-
-/** Without settings, checks that compare with one show only the token. */
-function leaveUncompared(check: ExplainedCheck): ExplainedCheck {
-  const { id, why, seen } = check;
-  if (findCheck(id)?.setting === undefined) return check;
-  return leaveOpen(id, `${why ?? seen ?? 'absent'} (not compared: there are no settings)`);
 }
