@@ -93,7 +93,7 @@ export function readIssuer(
   const policy = rules.policy === undefined ? undefined : checkPolicy(rules.policy);
   if (insecure !== undefined && typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
   if (keys !== undefined && (jwksUri !== undefined || insecure !== undefined)) {
-    throw new TypeError('keys: keys at hand are not fetched; leave out keys, or jwksUri and insecure');
+    throw new TypeError('keys: a key set is not fetched. Omit keys, or omit jwksUri and insecure');
   }
   return { issuer, keys: keys === undefined ? openKeys(entry) : readKeys(keys), ...tokenRules, policy };
 }

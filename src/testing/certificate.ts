@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { makeClientCertificate } from '../certificate/client-certificate.ts';
-import { type LocalhostCertificate, loadX509, makeLocalhostCertificate } from '../certificate/localhost-certificate.ts';
+import { loadX509, makeLocalhostCertificate } from '../certificate/localhost-certificate.ts';
 import type { Connection } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 
@@ -56,7 +56,8 @@ async function requireX509(caller: string): ReturnType<typeof loadX509> {
   });
 }
 
-export async function makeCertificate(): Promise<LocalhostCertificate> {
+// Not `LocalhostCertificate`: the declaration of its file needs the optional package.
+export async function makeCertificate(): Promise<Pick<CertificateClient, 'certificate' | 'key'>> {
   return makeLocalhostCertificate(await requireX509('listen()'), {
     organisation: 'Portcullis test issuer',
     // Fixed bounds: the clock of a test is often set to another time, and TLS uses the clock of the host.

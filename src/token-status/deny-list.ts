@@ -168,7 +168,7 @@ export function createRefuseDenied(list: DenyCheck): RefuseDenied {
 function readAnswer(answer: unknown): Answer {
   if (answer === false) return undefined;
   if (answer === true) return new Refused('revoked_token');
-  return unavailable(new TypeError('denyList: denies(claims, kid) must answer true or false, or a promise of it'));
+  return unavailable(new TypeError('denyList: denies(claims, kid) must return true or false, or a promise of it'));
 }
 
 function unavailable(cause: unknown): Refused {
