@@ -45,6 +45,8 @@ export function findTenants<const P extends ProviderPreset, const R extends Issu
       const values = Object.fromEntries(names.map((name, index) => [name, found[index + 1]])) as PresetValues<P>; // its names
       const issuer = read(iss, values);
       if (issuer === undefined || (await accepts(values)) !== true) return undefined;
+      // The used one is the newest, and leaves room for itself.
+      known.delete(iss);
       const [oldest] = known.keys();
       if (known.size >= maxTenants && oldest !== undefined) known.delete(oldest);
       known.set(iss, issuer);

@@ -794,3 +794,16 @@ describe('fillIn', () => {
     expect(fill).not.toThrow(/s3cret/);
   });
 });
+
+it('findTenants with 10,000 tenants: a tenant again → no other one is evicted', async () => {
+  const { find } = providers.findTenants(providers.entraV2, () => true, { audience: 'https://api.example/' });
+  const read = (index: number) => {
+    const tenant = `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
+    return find(`https://login.microsoftonline.com/${tenant}/v2.0`, undefined as never); // the request is not read
+  };
+  const first = await read(0);
+  for (let index = 1; index < 10_000; index++) await read(index);
+  await read(5000);
+  expect(await read(0)).toBe(first);
+  expect(first).toBeDefined();
+});
