@@ -21,8 +21,9 @@ interface Run {
   readonly code: number;
   /** Lines of the output that are not empty. */
   readonly lines: readonly string[];
-  /** Content of the file. */
+  /** Content of the files. */
   readonly kept: string;
+  readonly failed: string;
 }
 
 /** Runs the fixture on a machine that has no program at all. */
@@ -36,7 +37,8 @@ async function runFixture(environment: Readonly<Record<string, string>>): Promis
     );
   });
   const lines = text.split('\n').filter((line) => line !== '');
-  return { code, lines, kept: await readFile(join(folder, 'tests.txt'), 'utf8') };
+  const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8');
+  return { code, lines, kept: await read('tests.txt'), failed: await read('failed.txt') };
 }
 
 const missing = [
@@ -95,8 +97,9 @@ describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
   });
 
   it('a hook fails → one failure, and the tests that did not run are skipped', async () => {
-    const { code, lines } = await runFixture({ FIXTURE: 'hook that fails' });
+    const { code, lines, failed } = await runFixture({ FIXTURE: 'hook that fails' });
     expect(lines.at(-1)).toBe('1 passed, 1 failed, 5 skipped');
+    expect(failed).toBe('test/run-summary/fixture.ts > hook that fails\n');
     expect(code).toBe(1);
   });
 });

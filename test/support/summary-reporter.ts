@@ -9,26 +9,29 @@ export interface RunSummary {
   readonly line: string;
   /** One line for each missing program. */
   readonly missing: readonly string[];
+  /** Failed tests, suites and files, by file and name. */
+  readonly failed: readonly string[];
   /** The reason that the run fails in CI without a failed test. */
   readonly complaints: readonly string[];
 }
 
 /** Counts the tests, and says what was skipped and why. An error outside all tests counts as a failed one. */
 export function summarize(modules: readonly TestModule[], unhandledErrors: readonly unknown[] = []): RunSummary {
-  const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
+  const counts = { passed: 0, skipped: 0 };
+  const failed = unhandledErrors.map(() => 'an error outside all tests');
   const missing = new Map<ProgramName, number>();
   const unexplained: string[] = [];
   for (const module of modules) {
     // A file that did not load, or a hook that failed, is one failure; the tests that did not run for it are skipped.
-    if (module.errors().length > 0) counts.failed++;
-    for (const suite of module.children.allSuites()) if (suite.errors().length > 0) counts.failed++;
+    const fail = (name: string): void => void failed.push(`${module.relativeModuleId} > ${name}`);
+    if (module.errors().length > 0) fail('the file');
+    for (const suite of module.children.allSuites()) if (suite.errors().length > 0) fail(suite.fullName);
     for (const test of module.children.allTests()) {
       const { state } = test.result();
       const { missingPrograms = [] } = test.meta();
-      if (state === 'passed' || state === 'failed') {
-        counts[state]++;
-        continue;
-      }
+      if (state === 'failed') fail(test.fullName);
+      else if (state === 'passed') counts.passed++;
+      if (state === 'passed' || state === 'failed') continue;
       counts.skipped++;
       for (const program of missingPrograms) missing.set(program, (missing.get(program) ?? 0) + 1);
       if (missingPrograms.length === 0 && !isCutOff(test)) unexplained.push(test.fullName);
@@ -36,8 +39,9 @@ export function summarize(modules: readonly TestModule[], unhandledErrors: reado
   }
   const programs = [...missing].sort(([one], [other]) => one.localeCompare(other));
   return {
-    line: `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`,
+    line: `${counts.passed} passed, ${failed.length} failed, ${counts.skipped} skipped`,
     missing: programs.map(([program, count]) => tellMissing(program, count)),
+    failed,
     complaints: [
       ...programs
         .filter(([program]) => !isDeclaredAbsent(program))
@@ -62,7 +66,10 @@ function tellMissing(program: ProgramName, count: number): string {
     : `${program} is not installed: ${tests} skipped. To install it: ${installCommand(program)}`;
 }
 
-/** Ends the output with one line that any tool can read, keeps that line in a file, and lets no skip pass in CI. */
+/**
+ * Ends the output with one line that any tool can read, keeps that line and the names of failed tests in two files, and lets
+ * no skip pass in CI.
+ */
 export class SummaryReporter implements Reporter {
   readonly #folder: string;
 
@@ -71,7 +78,7 @@ export class SummaryReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[] = []): void {
-    const { line, missing, complaints } = summarize(modules, unhandledErrors);
+    const { line, missing, failed, complaints } = summarize(modules, unhandledErrors);
     if (missing.length > 0) process.stdout.write(`\n${missing.join('\n')}\n`);
     if (process.env['CI'] && complaints.length > 0) {
       process.stdout.write(`\nIn CI a skipped test fails the run:\n${complaints.join('\n')}\n`);
@@ -79,6 +86,7 @@ export class SummaryReporter implements Reporter {
     }
     mkdirSync(this.#folder, { recursive: true });
     writeFileSync(join(this.#folder, 'tests.txt'), `${line}\n`);
+    writeFileSync(join(this.#folder, 'failed.txt'), failed.map((name) => `${name}\n`).join(''));
     process.stdout.write(`\n${line}\n`);
   }
 }

@@ -1,8 +1,9 @@
-// npm run versions [-- VERSION…] [--overwrite-buffers]: tests of the library, HTTP, the gate and the adapters on each
-// supported version of Node, except the current one, which `npm test` uses. With `--overwrite-buffers`: tests of HTTP,
-// the gate and the adapters on the oldest and the newest version, also the current one, while the buffers of Node are
-// overwritten (test/README.md). Exits with 1 if a test fails.
+// npm run versions [-- VERSION…] [--overwrite-buffers]: tests of the library and of all that handles connections on each
+// supported version of Node, except the current one, which `npm test` uses. With `--overwrite-buffers`: tests of all that
+// handles connections on the oldest and the newest version, also the current one, while the buffers of Node are overwritten
+// (test/README.md); on the newest one, of the service too. Exits with 1 if a test fails.
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { installPackages } from '../bench/install.js';
@@ -12,8 +13,10 @@ const library = [
   ...['jose', 'http', 'outbound', 'keys', 'token', 'token-status', 'dpop', 'policy', 'refusal', 'resource-server'],
   ...['providers', 'explain', 'testing', 'runtimes'],
 ];
-const http = ['server', 'serve', 'gate', 'adapters', 'hostile', 'isolation'];
-/** Milliseconds for one version; it takes three to five minutes. */
+const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'hostile', 'isolation'];
+/** Processes, settings and routes: they depend on the version least. */
+const service = ['server', 'serve'];
+/** Milliseconds for one version; it takes three to nine minutes. */
 const bound = 1_200_000;
 const here = process.versions.node.split('.')[0];
 
@@ -27,14 +30,20 @@ const usual = overwrites ? [all[0], all.at(-1)] : all.filter((version) => versio
 const versions = positionals.length > 0 ? positionals : usual;
 const unknown = versions.filter((version) => !Object.hasOwn(nodeVersions, version ?? ''));
 if (unknown.length > 0) throw new TypeError(`no version ${unknown.join()}; write some of ${all.join()}`);
-const folders = (overwrites ? http : [...library, ...http]).map((name) => `test/${name}/`);
+/** @type {(version: string | undefined) => readonly string[]} */
+const listFolders = (version) => {
+  const more = version === all.at(-1) ? service : [];
+  return (overwrites ? [...connections, ...more] : [...library, ...connections]).map((name) => `test/${name}/`);
+};
 
 installPackages();
+/** Names of failed tests, repeated at the end: the output of other versions follows them. */
+const failed = [];
 for (const version of versions) {
   const binary = nodeVersions[version];
   console.log(`\nNode ${version}${overwrites ? ', buffers overwritten' : ''}`);
   const startedAt = performance.now();
-  const { status } = spawnSync(binary, ['node_modules/vitest/vitest.mjs', 'run', ...folders], {
+  const { status } = spawnSync(binary, ['node_modules/vitest/vitest.mjs', 'run', ...listFolders(version)], {
     stdio: 'inherit',
     timeout: bound,
     env: {
@@ -44,5 +53,8 @@ for (const version of versions) {
     },
   });
   console.log(`Node ${version} took ${Math.round((performance.now() - startedAt) / 1000)} s`);
-  if (status !== 0) process.exitCode = 1;
+  if (status === 0) continue;
+  process.exitCode = 1;
+  failed.push(`Node ${version} failed:`, readFileSync('coverage/failed.txt', 'utf8'));
 }
+if (failed.length > 0) console.log(`\n${failed.join('\n')}`);
