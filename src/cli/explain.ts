@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { explainResponse, formatResponse } from '../explain/explained-response.ts';
 import { type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
 import { readCall } from '../explain/input/explained-call.ts';
@@ -14,7 +15,6 @@ import type { Flags } from './commands/flags.ts';
 import { explainById } from './explain/explained-id.ts';
 import { explainLogLine, findLogLine, labelLogLine } from './explain/log-line.ts';
 import { openExplainer } from './explain/opening.ts';
-import { readText } from './explain/read-text.ts';
 import { formatPage, pageNames } from './explain/reason-page.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -24,6 +24,7 @@ type Environment = NodeJS.ProcessEnv;
 /** Explains a reason, or the input. Exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(flags: Flags<'explain'>, environment: Environment): Promise<number> {
   const { values, rest } = flags;
+  refuseRivals(flags);
   const isAlone = rest.length === 1 && Object.keys(values).length === 0;
   const page = isAlone ? formatPage(rest[0] ?? '') : undefined;
   if (page !== undefined) {
@@ -39,6 +40,32 @@ export async function runExplain(flags: Flags<'explain'>, environment: Environme
     if (!(error instanceof StartFailure)) throw error;
     throw new CommandFailure(`portcullis: ${error.message}\n`, error.exitCode);
   }
+}
+
+/** Flags that have no effect together with another one. */
+const rivals: Readonly<Partial<Record<keyof Values, readonly (keyof Values)[]>>> = {
+  rules: ['issuer', 'audience', 'server'],
+  // Its metadata names the issuer, and is fetched.
+  server: ['issuer', 'offline'],
+  // The decision or the log line has these.
+  id: [
+    ...(['issuer', 'audience', 'server', 'jwks', 'offline', 'entry', 'method', 'url'] as const),
+    ...(['scope', 'permission', 'at', 'show'] as const),
+  ],
+  admin: ['file'],
+};
+
+function refuseRivals({ values, rest }: Flags<'explain'>): void {
+  const refuse = (flag: string, rival: string): never => {
+    throw new UsageError(`--${flag} and ${rival} exclude each other: remove one.`);
+  };
+  for (const [flag, others] of Object.entries(rivals)) {
+    const rival = others.find((name) => values[name] !== undefined);
+    if (Object.hasOwn(values, flag) && rival !== undefined) refuse(flag, `--${rival}`);
+  }
+  const named = (['issuer', 'server'] as const).find((name) => values[name] !== undefined);
+  const setting = rest.find((arg) => arg.startsWith('--'));
+  if (named !== undefined && setting !== undefined) refuse(named, setting.replace(/=.*$/s, ''));
 }
 
 /** Other users can read arguments in the list of processes and in the history of the shell. */
@@ -73,7 +100,6 @@ async function explainInput(flags: Flags<'explain'>, environment: Environment): 
     return [{ explanation }];
   };
   if (id !== undefined) {
-    if (admin !== undefined) throw new UsageError('--admin and --file exclude each other.');
     const line = findLogLine(await readText(file), id);
     if (line === undefined) throw new UsageError('the log has no line with this id.');
     return explainLine(line, 'the log line with this id is not of a refusal.');
@@ -176,4 +202,32 @@ function readPolicy({ scope = [], permission: permissions = [] }: Values): Polic
   const scopes = scope.flatMap((text) => text.split(' ')).filter((each) => each !== '');
   if (scopes.length === 0 && permissions.length === 0) return undefined;
   return { ...(scopes.length > 0 && { scopes }), ...(permissions.length > 0 && { permissions }) };
+}
+
+const maxInput = 64 * 1024 * 1024;
+
+/** Reads a file, or else standard input. */
+async function readText(file: string | undefined): Promise<string> {
+  if (file === undefined && process.stdin.isTTY) throw new UsageError('there is no input: pipe it in, or add --file.');
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    // The writer of the pipe may be slow.
+    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > maxInput) throw new UsageError('the input has more than 64 MiB.');
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(file === undefined ? 'the input cannot be read.' : 'the file of --file cannot be read.');
+  }
+  return decode(Buffer.concat(chunks));
+}
+
+/** PowerShell writes files in UTF-16. */
+function decode(bytes: Buffer): string {
+  const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] !== 0 && bytes[1] === 0 && bytes[3] === 0);
+  return bytes.toString(isWide ? 'utf16le' : 'utf8');
 }

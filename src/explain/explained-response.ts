@@ -26,10 +26,17 @@ export function explainResponse(response: ResponseInput, now: number): Explanati
   };
 }
 
+/** More reasons than this are only named. */
+const maxFixes = 12;
+
+/** Formats how to find the reason, then the reasons. */
 export function formatResponse({ checks }: Explanation, { id = 'ID', status, error }: ResponseInput): string {
   const seen = [status, error].filter((each) => each !== undefined && each !== null).join(' ');
   const [first] = checks;
-  const list = checks.map(({ reason = '', fix = '' }) => wrap(`  ${reason.padEnd(26)} ${fix}`, 29));
+  const list =
+    checks.length > maxFixes
+      ? [wrap(`  ${checks.map(({ group }) => group).join(', ')}`, 2)]
+      : checks.map(({ group, fix = '' }) => wrap(`  ${group.padEnd(26)} ${fix}`, 29));
   const headline =
     first === undefined
       ? `undecided: only the service knows the reason${seen === '' ? '' : ` of ${seen}`}`
@@ -41,9 +48,9 @@ export function formatResponse({ checks }: Explanation, { id = 'ID', status, err
   ];
   return [
     wrap(headline, 2),
-    ...list,
     'To get the one reason, use the X-Request-Id of the response:',
     ...ways.map((way) => `  ${way}`),
+    ...(list.length > 0 ? ['The reasons:', ...list] : []),
   ]
     .join('\n')
     .concat('\n');

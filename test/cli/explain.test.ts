@@ -223,6 +223,11 @@ describe('invalid input', () => {
     ['--issuer without --audience', ['--issuer', 'https://a.example/'], 'x'],
     ['an issuer that is none', ['--issuer', 'ftp://a', '--audience', 'x'], 'x'],
     ['a file that is not there', ['--file', '/no/such/file'], 'x'],
+    ['--rules with --server', ['--rules', 'r.yaml', '--server', 'http://127.0.0.1:9'], 'x'],
+    ['--rules with --issuer', ['--rules', 'r.yaml', '--issuer', 'https://a.example/', '--audience', 'x'], 'x'],
+    ['--server, which is fetched, offline', ['--server', 'http://127.0.0.1:9', '--offline'], 'x'],
+    ['--scope with --id', ['--id', 'abc-1', '--scope', 'read:x'], 'x'],
+    ['a setting with --issuer', ['--issuer', 'https://a.example/', '--audience', 'x', '--clock-tolerance', '5'], 'x'],
     ['keys that are none', ['--issuer', 'https://a.example/', '--audience', 'x', '--jwks', '/dev/null'], 'x'],
   ])('%s → 64, and nothing of it is repeated', async (_, args, input) => {
     const { status, stdout, stderr } = await run(input, args, {});
@@ -257,7 +262,9 @@ describe('one reason', () => {
     const response = (description: string): string =>
       `HTTP/1.1 401 Unauthorized\nWWW-Authenticate: Bearer error="invalid_token", error_description="${description}"\nX-Request-Id: abc-1`;
     const many = await runCommand(['explain'], {}, response('The access token is malformed.'));
-    expect(many.stdout).toMatch(/^undecided: 401 invalid_token has one of \d+ reasons, such as \w+\n/);
+    expect(many.stdout).toMatch(
+      /^undecided: 401 invalid_token has one of \d+ reasons, such as \w+\nTo get the one reason, use the X-Request-Id/,
+    );
     expect(many.stdout).toContain('portcullis explain --id abc-1 --file LOG');
     expect(many.status).toBe(69);
     const one = await runCommand(['explain'], {}, response('The access token has expired.'));

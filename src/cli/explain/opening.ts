@@ -111,10 +111,6 @@ function readGate(
   environment: Environment,
 ): { readonly path: string; readonly settings: Settings } | undefined {
   const { rules: file } = values;
-  const rival = (['issuer', 'audience', 'server'] as const).find((name) => values[name] !== undefined);
-  if (file !== undefined && rival !== undefined) {
-    throw new UsageError(`--rules and --${rival} exclude each other: remove one.`);
-  }
   const result = readGateSettings({ args: file === undefined ? rest : [...rest, '--rules', file], environment });
   // Without rules these may be the settings of a service, which are read next.
   if (result.kind === 'problems' && file === undefined) return undefined;
