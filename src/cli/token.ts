@@ -5,6 +5,7 @@ import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
+import { omitUndefined } from '../option-members.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
@@ -65,16 +66,13 @@ function readOrder(values: Values): TokenOptions {
     throw new UsageError('--idp takes a URL, as in https://localhost:9443/.');
   }
   const claims = readClaims(values);
-  return {
-    ...(scope !== undefined && { scope }),
-    ...(audience !== undefined && { audience }),
-    ...(issuer !== undefined && { issuer }),
-    ...(expired && { validity: 'expired' }),
-    ...(isEarly && { validity: 'not-yet-valid' }),
-    ...(values['unknown-key'] && { key: 'unknown' }),
-    ...(Object.keys(claims).length > 0 && { claims }),
-    ...(values.opaque && { form: 'opaque' }),
-  };
+  return omitUndefined({
+    ...{ scope, audience, issuer },
+    validity: expired ? 'expired' : isEarly ? 'not-yet-valid' : undefined,
+    key: values['unknown-key'] && 'unknown',
+    claims: Object.keys(claims).length > 0 ? claims : undefined,
+    form: values.opaque && 'opaque',
+  } as const);
 }
 
 function readClaims(values: Values): Readonly<Record<string, unknown>> {
@@ -86,11 +84,12 @@ function readClaims(values: Values): Readonly<Record<string, unknown>> {
     return [name, readValue(value)] as const;
   });
   return {
-    ...(sub !== undefined && { sub }),
-    ...(actor !== undefined && { act: { sub: actor } }),
-    ...(permissions !== undefined && { permissions: permissions.split(' ').filter((name) => name !== '') }),
-    ...(acr !== undefined && { acr }),
-    ...(age !== undefined && { auth_time: Math.floor(Date.now() / 1000) - Number(age) }),
+    ...omitUndefined({
+      ...{ sub, acr },
+      act: actor === undefined ? undefined : { sub: actor },
+      permissions: permissions?.split(' ').filter((name) => name !== ''),
+      auth_time: age === undefined ? undefined : Math.floor(Date.now() / 1000) - Number(age),
+    }),
     ...Object.fromEntries(named),
   };
 }

@@ -18,7 +18,6 @@ export interface GateFollowerOptions {
   readonly isTrustSet: boolean;
   /** Options of this process, which replace the options of the settings. */
   readonly serverOptions?: Partial<CommonOptions>;
-  /** Called with the active gate and the settings of its mode. */
   readonly onSwap: (gate: Gate, mode: GateMode, settings: Settings) => void;
 }
 

@@ -29,7 +29,6 @@ interface OpenSet {
 
 /** Functions that the pooled key sets share. */
 interface Doors<Source> {
-  /** The key set of the place; opens it if it is not open. */
   use(keys: PooledKeySet<Source>): OpenSet;
   refetch(opened: OpenSet): Promise<void> | undefined;
 }

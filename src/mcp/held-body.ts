@@ -4,7 +4,6 @@ import { maxMessageBytes } from './messages.ts';
 
 /** Maximum number of bytes that all held bodies of this process have. */
 const maxHeldBytes = 32 * 1024 * 1024;
-/** Default share of one client. */
 const defaultShare = 0.25;
 /** Bytes that a chunk takes in addition to its content. A client may send chunks of one byte. */
 const chunkOverhead = 256;

@@ -158,7 +158,6 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
   };
 }
 
-/** The body of a response of status 200. */
 async function readOk({ status, body }: FetchResponse, maxBytes: number): Promise<Buffer> {
   if (status !== 200) throw new ProviderError('status', { detail: String(status) });
   return readBody(body, maxBytes);

@@ -33,7 +33,6 @@ type Tables = Partial<Record<CutoffKind | NoteKind, Table>>;
 /** Values that share their end of retention, by table. */
 type Bucket = Map<Table, Set<string>>;
 
-/** Buckets for one token lifetime. */
 const bucketsPerLifetime = 64;
 /** Expired values that one `add` removes. More than it adds, so that they cannot pile up. */
 const removedPerAdd = 8;

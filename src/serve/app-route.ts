@@ -15,7 +15,6 @@ export interface LocalTokens {
   token(options: { readonly scope: string; readonly jkt?: string }): Promise<string>;
 }
 
-/** Finds the running local provider with this issuer. */
 export type FindLocalTokens = (issuer: string) => Promise<LocalTokens | undefined>;
 
 export interface AppOptions {

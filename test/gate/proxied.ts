@@ -7,10 +7,11 @@ import type { AccessError } from '../../src/failures.ts';
 import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
 import { createReverseProxy, type ReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { namePeer } from '../../src/http/peer-name.ts';
+import { namePeer } from '../../src/http/peer.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
 import { Refused } from '../../src/refused.ts';
+import { createTrySendWhole } from '../../src/server/http/whole-answer.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */
@@ -95,6 +96,9 @@ export interface ProxiedOptions extends ReverseProxyOptions {
   readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 }
 
+/** Seconds. */
+const keepAlive = 5;
+
 const noIdentity: Identity = { names: [], values: [] };
 
 export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
@@ -110,7 +114,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     before,
     ...rest
   } = options;
-  const proxy = await createReverseProxy(rest);
+  const proxy = await createReverseProxy({ trySendWhole: createTrySendWhole(keepAlive), ...rest });
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
     challenge: { style: 'full', mode: 'off', realm: 'api', proofAlgorithms: [] },
@@ -166,7 +170,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     onUpgrade: handle,
     host: '127.0.0.1',
     port: 0,
-    keepAlive: 5,
+    keepAlive,
     errorBody: errorBodyFormats.detail,
     beforeCut: proxy.sendReady,
     ...(unreadTimeout !== undefined && { unreadTimeout }),

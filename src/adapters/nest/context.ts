@@ -89,7 +89,6 @@ interface Reply {
   send(body: Buffer): unknown;
 }
 
-/** Finds the request of a context. */
 export function findCalledRequest(host: ArgumentsHost): CalledRequest | undefined {
   return transportOf(host)
     .requests(host)

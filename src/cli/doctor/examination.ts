@@ -19,7 +19,6 @@ export interface Target {
 }
 
 export interface DoctorContext extends Target {
-  /** Fetches the discovery document of the issuer once. */
   fetchDiscovery(issuer: string): Promise<FetchedDocument>;
 }
 

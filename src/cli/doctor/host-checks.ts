@@ -15,7 +15,6 @@ const day = 24 * 3600 * 1000;
 /** Milliseconds before its end in which a certificate is to be renewed. */
 const renewal = 14 * day;
 
-/** Runs a check with the settings, if they are known. */
 function withSettings(check: (settings: Settings, context: DoctorContext) => Promise<Outcomes>): DoctorCheck['run'] {
   return async (context) => {
     const { settings } = context.deployment;

@@ -78,7 +78,6 @@ function readCurl(text: string): Input {
   };
 }
 
-/** The header that an option adds. */
 function readHeader(option: string, value: string): readonly HeaderLine[] {
   if (option === 'oauth2-bearer') return [['Authorization', `Bearer ${value}`]];
   if (option === 'user') return [['Authorization', 'Basic']];

@@ -73,7 +73,6 @@ function formatJson(value: unknown): string {
   );
 }
 
-/** Default claims by identity header. */
 export const defaultIdentity: Readonly<Record<string, ClaimPath>> = {
   'X-Auth-Subject': 'sub',
   'X-Auth-Client': 'client_id',

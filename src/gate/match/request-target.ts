@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import type { ExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
@@ -102,7 +103,7 @@ export const addressForm = /^\[|(?:^|\.)(?:\d+|0x[\da-f]*)$/;
  */
 export function normaliseName(lowerCase: string): string {
   const name = lowerCase.endsWith('.') ? lowerCase.slice(0, -1) : lowerCase;
-  return addressForm.test(name) ? domainToASCII(name) || name : name;
+  return addressForm.test(name) && !isIPv4(name) ? domainToASCII(name) || name : name;
 }
 
 /** Maximum length of a shown host or path, after escaping. */

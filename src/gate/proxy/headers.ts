@@ -111,31 +111,37 @@ export function readResponseHeaders(rawHeaders: HeaderList): HeaderList | undefi
     }
   }
   if (named === undefined && !isChunked) return headers;
-  return filterHeaders(headers, (name) => (name === 'content-length' ? !isChunked : named?.has(name) !== true));
+  return filterHeaders(headers, (name) => {
+    const lower = name.toLowerCase();
+    return lower === 'content-length' ? !isChunked : named?.has(lower) !== true;
+  });
 }
 
-/** Returns the headers whose name in lower case is kept. */
 function filterHeaders(headers: HeaderList, isKept: (name: string) => boolean): string[] {
   const kept: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? '';
-    if (isKept(name.toLowerCase())) kept.push(name, headers[i + 1] ?? '');
+    if (isKept(name)) kept.push(name, headers[i + 1] ?? '');
   }
   return kept;
 }
 
+/** Reports whether a list has a header, in any case. Compares lengths first, because this runs for every header. */
+function hasName(headers: HeaderList, name: string): boolean {
+  for (let i = 0; i < headers.length; i += 2) {
+    const each = headers[i] ?? '';
+    if (each.length === name.length && each.toLowerCase() === name.toLowerCase()) return true;
+  }
+  return false;
+}
+
 /** Adds the gate's headers. They replace headers of the same name, except Vary. */
 export function mergeHeaders(headers: HeaderList, added: HeaderList, prefersUpstreamCors: boolean): string[] {
-  const names = new Set<string>();
-  for (let i = 0; i < headers.length; i += 2) names.add((headers[i] ?? '').toLowerCase());
-  const keepsCors = prefersUpstreamCors && names.has('access-control-allow-origin');
-  const replaced = new Set<string>();
-  const ours = filterHeaders(added, (name) => {
-    if (keepsCors && name.startsWith('access-control-')) return false;
-    if (name !== 'vary') replaced.add(name);
-    return true;
-  });
-  return [...filterHeaders(headers, (name) => !replaced.has(name)), ...ours];
+  const keepsCors = prefersUpstreamCors && hasName(headers, 'access-control-allow-origin');
+  const ours = keepsCors ? filterHeaders(added, (name) => !/^access-control-/i.test(name)) : added;
+  const merged = filterHeaders(headers, (name) => !hasName(ours, name) || /^vary$/i.test(name));
+  merged.push(...ours);
+  return merged;
 }
 
 export function readTrailers(

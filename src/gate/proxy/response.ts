@@ -1,11 +1,14 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Refused } from '../../refused.ts';
-import { type AnswerBatch, createAnswerBatch } from '../../server/http/answer.ts';
+import { Answer, type AnswerBatch, createAnswerBatch, type HeaderList } from '../../server/http/answer.ts';
+import type { TrySendWhole } from '../../server/http/whole-answer.ts';
 import { mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
   readonly batch: AnswerBatch<ResponseWriter>;
+  /** Sends a complete response in one piece. `undefined` where that is not possible. */
+  readonly trySendWhole: TrySendWhole | undefined;
   /** Called with the seconds from the request to the head of the upstream's response. */
   readonly onHead: (seconds: number) => void;
   /** Called once for each response, when its connection has finished it. */
@@ -33,8 +36,11 @@ export class ResponseWriter {
   #left = false;
   /** True once the connection has received a part. */
   #flushed = false;
+  #head: { readonly status: number; readonly headers: HeaderList } | undefined;
   /** First chunk of the body, which is sent with the head, and with the end if that has arrived. */
   #held: Buffer | undefined;
+  /** The response, if it is complete and small. */
+  #answer: Answer | undefined;
   #abort: ((error?: Error) => void) | undefined;
   /** Removes listeners from the connection, which may live long. */
   readonly #forget: (() => void) | undefined;
@@ -86,13 +92,8 @@ export class ResponseWriter {
       this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
       return;
     }
-    try {
-      const { outgoing, responseHeaders = [], prefersUpstreamCors = false } = this.#forwarding;
-      outgoing.writeHead(status, mergeHeaders(headers, responseHeaders, prefersUpstreamCors));
-    } catch (cause) {
-      this.fail(new Refused('upstream_unavailable', { cause }));
-      return;
-    }
+    const { responseHeaders = [], prefersUpstreamCors = false } = this.#forwarding;
+    this.#head = { status, headers: mergeHeaders(headers, responseHeaders, prefersUpstreamCors) };
     // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
     process.nextTick(() => this.#flush());
   }
@@ -105,11 +106,24 @@ export class ResponseWriter {
       return true;
     }
     this.#flush();
-    return this.#forwarding.outgoing.write(chunk);
+    return this.#over || this.#forwarding.outgoing.write(chunk);
+  }
+
+  /** Writes the head. Returns false if it is not valid: the response has failed. */
+  #writeHead(): boolean {
+    const head = this.#head;
+    this.#head = undefined;
+    try {
+      if (head !== undefined) this.#forwarding.outgoing.writeHead(head.status, head.headers as string[]); // Node only reads them
+      return true;
+    } catch (cause) {
+      this.fail(new Refused('upstream_unavailable', { cause }));
+      return false;
+    }
   }
 
   #flush(): void {
-    if (this.#over || this.#flushed) return;
+    if (this.#over || this.#flushed || !this.#writeHead()) return;
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
     if (this.#held === undefined) outgoing.flushHeaders();
@@ -118,7 +132,7 @@ export class ResponseWriter {
   }
 
   end(rawTrailers: readonly string[]): void {
-    if (this.#over) return;
+    if (this.#over || !this.#prepare()) return;
     this.#over = true;
     const { incoming, outgoing } = this.#forwarding;
     if (rawTrailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(readTrailers(rawTrailers));
@@ -127,13 +141,23 @@ export class ResponseWriter {
     discardRest(incoming);
   }
 
+  /** Prepares a complete response. Returns false if its head is not valid. */
+  #prepare(): boolean {
+    const head = this.#head;
+    const isSmall = (this.#held?.length ?? 0) <= maxTextBytes;
+    if (head !== undefined && isSmall && this.#options.trySendWhole !== undefined && hasOnlyLength(head.headers)) {
+      const answer = new Answer(head.status, head.headers, this.#held?.toString('latin1') ?? '', true);
+      if (hasValidHead(answer)) this.#answer = answer;
+    }
+    return this.#answer !== undefined || this.#writeHead();
+  }
+
   send(): void {
     const { outgoing } = this.#forwarding;
-    const held = this.#held;
-    this.#held = undefined;
-    if (held === undefined) outgoing.end();
-    else if (held.length > maxTextBytes) outgoing.end(held);
-    else endInOnePiece(outgoing, held.toString('latin1'));
+    if (this.#answer !== undefined && this.#options.trySendWhole?.(this.#answer, outgoing) === true) return;
+    if (!this.#writeHead()) return void outgoing.destroy();
+    if (this.#held === undefined) outgoing.end();
+    else outgoing.end(this.#held);
   }
 
   /** Refuses if nothing was sent yet; otherwise closes the client's connection, so that the client sees the abort. */
@@ -176,18 +200,23 @@ export class ResponseWriter {
   }
 }
 
-/** Ends with a latin1 string. `end(text)` would write a second, empty piece. */
-function endInOnePiece(outgoing: ServerResponse, text: string): void {
-  const { socket } = outgoing;
-  // Without a socket, earlier responses of the connection are pending; chunks have their own end.
-  if (socket === null || outgoing.chunkedEncoding) {
-    outgoing.end(text, 'latin1');
-    return;
+/** Reports whether the end of a body is marked by its length, and no trailer is named, which Node refuses then. */
+function hasOnlyLength(headers: HeaderList): boolean {
+  let hasLength = false;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true;
+    else if (name.length === 7 && name.toLowerCase() === 'trailer') return false;
   }
-  socket.cork();
-  outgoing.write(text, 'latin1');
-  socket.uncork();
-  outgoing.end();
+  return hasLength;
+}
+
+function hasValidHead(answer: Answer): boolean {
+  try {
+    return answer.head !== '';
+  } catch {
+    return false;
+  }
 }
 
 /** Maximum size of the rest of a body that is discarded: many clients read the response only after they have sent the body. */

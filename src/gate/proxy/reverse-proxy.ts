@@ -22,6 +22,7 @@ export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 
   /** Batch of complete responses, shared by several proxies. Default: its own. */
   readonly batch?: ResponseWriterOptions['batch'];
   readonly onHead?: ResponseWriterOptions['onHead'];
+  readonly trySendWhole?: ResponseWriterOptions['trySendWhole'];
 }
 
 export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | 'close'> {
@@ -51,6 +52,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   let isRetired = false;
   const writerOptions: ResponseWriterOptions = {
     batch,
+    trySendWhole: options.trySendWhole,
     onHead: options.onHead ?? (() => {}),
     leave({ client, onDone }) {
       inFlight--;

@@ -1,3 +1,4 @@
+import { createTrySendWhole } from '../../server/http/whole-answer.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
 import type { Settings } from '../../server/settings/settings.ts';
@@ -21,6 +22,7 @@ export interface Upstreams {
 export function createUpstreams(settings: Settings, log: Log, metrics: Metrics): Upstreams {
   const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, uploadTimeout, peerShare } = settings;
   const batch = createResponseBatch();
+  const trySendWhole = createTrySendWhole(settings.keepAlive);
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
     Object.fromEntries([...current].map(([name, proxy]) => [`{upstream="${name}"}`, read(proxy)]));
@@ -41,7 +43,7 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
   );
   const open = (name: string, address: string): Promise<ReverseProxy> =>
     createReverseProxy({
-      ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare, batch },
+      ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare, batch, trySendWhole },
       onHead: latency.series(`{upstream="${name}"}`).observe,
       onReachable: (isReachable) =>
         isReachable

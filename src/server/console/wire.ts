@@ -123,7 +123,6 @@ export interface Note {
 
 export interface ConsoleState {
   readonly command: 'serve' | 'gate';
-  /** File of the next key. */
   readonly keyFile: string;
   readonly version: string;
   readonly ready: boolean;

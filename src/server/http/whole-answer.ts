@@ -15,38 +15,56 @@ interface Direct {
   readonly direct?: Writable;
 }
 
+/** Sends a response in one piece. Returns false, and sends nothing, if Node would send other bytes. */
+export type TrySendWhole = (answer: Answer, outgoing: ServerResponse, requestId?: string) => boolean;
+
 /**
- * Sends responses in one piece, with the bytes that Node would send. Node formats the head for each response, and writes
- * two pieces, of which the second is empty. `keepAlive`: the keep-alive timeout of the server, in whole seconds.
+ * Creates a function that sends a response in one piece, with the bytes that Node would send. Node formats the head for
+ * each response, and writes two pieces, of which the second is empty. `keepAlive`: the keep-alive timeout of the server, in
+ * whole seconds. `undefined` if this version of Node does not allow it.
  */
-export function createSendWhole(keepAlive: number): typeof sendAnswer {
-  if (onBun || onDeno || !canBeginByHand()) return sendAnswer;
+export function createTrySendWhole(keepAlive: number): TrySendWhole | undefined {
+  if (onBun || onDeno || !canBeginByHand()) return undefined;
+  const connection = `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAlive}\r\n\r\n`;
   let second = Number.NaN;
-  let end = '';
-  /** The lines that Node adds; the time counts in seconds. */
-  const writeEnd = (): string => {
+  let date = '';
+  /** The line that Node adds; the time counts in seconds. */
+  const writeDate = (): string => {
     const now = Math.floor(Date.now() / 1000);
-    if (now === second) return end;
+    if (now !== second) date = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
     second = now;
-    const date = new Date(now * 1000).toUTCString();
-    end = `Date: ${date}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${keepAlive}\r\n\r\n`;
-    return end;
+    return date;
   };
   return (answer, outgoing, requestId) => {
     const { socket } = outgoing;
     // Without a socket, earlier responses of the connection are pending.
-    if (socket === null || !socket.writable || !isUsual(answer, outgoing)) {
-      sendAnswer(answer, outgoing, requestId);
-      return;
-    }
+    if (socket === null || !socket.writable || !isUsual(answer, outgoing)) return false;
     outgoing.statusCode = answer.status;
     begin(outgoing, answer.head);
     const id = requestId === undefined ? '' : `${requestIdHeader}: ${requestId}\r\n`;
     const { direct = socket as Writable } = socket as Direct; // the service's connections have it
-    direct.write(answer.head + id + writeEnd() + answer.body, 'latin1');
+    direct.write(answer.head + id + (hasDate(answer) ? '' : writeDate()) + connection + answer.body, 'latin1');
     // Node ends the request once the kernel has taken all bytes, and begins the next one.
     outgoing.end();
+    return true;
   };
+}
+
+/** Creates a function that sends any response, in one piece where that is possible. */
+export function createSendWhole(keepAlive: number): typeof sendAnswer {
+  const trySend = createTrySendWhole(keepAlive);
+  if (trySend === undefined) return sendAnswer;
+  return (answer, outgoing, requestId) => {
+    if (!trySend(answer, outgoing, requestId)) sendAnswer(answer, outgoing, requestId);
+  };
+}
+
+function hasDate({ headers }: Answer): boolean {
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i];
+    if (name?.length === 4 && name.toLowerCase() === 'date') return true;
+  }
+  return false;
 }
 
 function begin(outgoing: ServerResponse, head: string): void {

@@ -172,7 +172,9 @@ export function createLog({ fd, style, shared = false, selection = everything }:
 }
 
 function countLines(lines: string): number {
-  return lines.split('\n').length - 1;
+  let count = 0;
+  for (let at = lines.indexOf('\n'); at >= 0; at = lines.indexOf('\n', at + 1)) count++;
+  return count;
 }
 
 interface Entry {

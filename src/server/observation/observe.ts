@@ -9,7 +9,6 @@ import { show, showComparison } from '../../shown-comparison.ts';
 import { type Answer, createAnswerBatch } from '../http/answer.ts';
 import { Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
 import { createSendWhole } from '../http/whole-answer.ts';
-import { addAuditLine } from './exchange-audit.ts';
 import type { Log, LogFields } from './log.ts';
 import { escapeLabel, type Metrics } from './metrics.ts';
 import { endRequestSpan, readRequestId, readTraceId, traceRequest } from './traces.ts';
@@ -256,4 +255,31 @@ export function describeRefusal({ compare, kid }: Evidence): LogFields {
     ...(facts !== undefined && showComparison(facts)),
     ...(kid !== undefined && { kid: show(kid, maxKid) }),
   };
+}
+
+/** Adds the line of a request, unless no decision was made or the audit trail refused it. */
+function addAuditLine(
+  audit: Audit,
+  exchange: Exchange,
+  { status, readClientAddress }: { readonly status: number | undefined; readonly readClientAddress: ReadClientAddress },
+): void {
+  const { audited, reason, wouldRefuse, request, connection, route, routeKind, claims, evidence } = exchange;
+  if (audited === undefined || reason === 'audit_unavailable') return;
+  audit.add({
+    id: exchange.id,
+    requestId: readRequestId(request),
+    traceId: readTraceId(exchange),
+    decision: reason !== undefined ? 'refused' : wouldRefuse !== undefined ? 'would_refuse' : 'admitted',
+    reason: reason ?? wouldRefuse,
+    method: request.method,
+    route: routeKind === 'route' ? route : undefined,
+    rule: routeKind === 'rule' ? route : undefined,
+    host: request.headers.get('host') ?? undefined,
+    status,
+    claims: claims ?? evidence?.claims,
+    requiredScopes: audited.requiredScopes,
+    scheme: exchange.scheme,
+    rules: audited.rules,
+    clientIp: readClientAddress(request, connection),
+  });
 }

@@ -17,9 +17,7 @@ import type { Service, ServiceOptions } from './service.ts';
 
 /** Parts that every command with a listener opens. */
 export interface ServiceParts extends Pick<Service, 'drain' | 'close'> {
-  /** Options of each resource server. */
   readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'denyList' | 'revocations' | 'statusLists'>;
-  /** DPoP options of each resource server. */
   readonly dpop: NonNullable<AnyServerOptions['dpop']>;
   /** Adds log lines, spans and metrics to an app. */
   observe(options: ObservedOptions): Observed & Pick<Service, 'noteMalformed' | 'noteConnection'>;
@@ -87,7 +85,6 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
   };
 }
 
-/** Reads the DPoP mode and its algorithms. */
 export function readDpop({ dpopEnabled, dpopRequired, dpopAlgorithms: algorithms }: Settings): {
   readonly mode: DpopMode;
   readonly algorithms: Settings['dpopAlgorithms'];

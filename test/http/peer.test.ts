@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { namePeer } from '../../src/http/peer-name.ts';
+import { namePeer } from '../../src/http/peer.ts';
 
 it.each([
   [undefined, ''],
