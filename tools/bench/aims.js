@@ -122,11 +122,22 @@ const rules = (name, size, upstreams = 1) => ({
   rounds: (results) => (results.rules === undefined ? [] : rulesRatio(results.rules, size, upstreams)),
 });
 
-/** Ratio of the 99th percentiles of the gate as the proxy and of nginx without checks; empty if they were not measured. */
-export const paceRatio = ({ proxies = [] } = {}) => {
-  const [gate, nginx] = ['proxy', 'nginx-plain'].map((name) => proxies.find((each) => each.name === name)?.p99 ?? []);
-  return combine([gate, nginx], ([own, other]) => own / other);
+/** Ratio of the 99th percentiles of two proxies; empty if they were not measured. */
+export const paceRatio = ({ proxies = [] } = {}, name = 'proxy', other = 'nginx-plain') => {
+  const rounds = [name, other].map((wanted) => proxies.find((each) => each.name === wanted)?.p99 ?? []);
+  return combine(rounds, ([above, below]) => above / below);
 };
+
+/** @returns {Row} */
+const pace = (label, name, other, more) => ({
+  name: `${label} at 1 000 requests/s, p99`,
+  command: 'pace',
+  covers: oneWorker,
+  pairs: [],
+  within: 0.15,
+  rounds: (results) => paceRatio(results.pace, name, other),
+  ...more,
+});
 
 /** Ratio of the cost with two workers or processes and with one. */
 const twoToOne = ({ 1: one = [], 2: two = [] } = {}) => combine([two, one], ([above, below]) => above / below);
@@ -168,15 +179,7 @@ export const aims = [
   gate('gate as the proxy : raw undici proxy', 'undici', 0.8),
   gate('gate as the proxy : http-proxy-3', 'http-proxy-3', 1),
   gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy', 1),
-  {
-    name: 'gate as the proxy at 1 000 requests/s, p99 : nginx without checks',
-    command: 'pace',
-    covers: oneWorker,
-    aim: { most: 1.5 },
-    pairs: [],
-    within: 0.15,
-    rounds: ({ pace }) => paceRatio(pace),
-  },
+  pace('gate as the proxy : nginx without checks,', 'proxy', 'nginx-plain', { aim: { most: 1.5 } }),
   rules('gate, 100 rules : 1 rule', 100),
   rules('gate, 10 000 rules : 1 rule', 10_000),
   rules('gate, 10 000 rules and 100 upstreams : 1 rule and 1 upstream', 10_000, 100),
@@ -193,6 +196,8 @@ export const limits = [
   requests('malformed : open endpoint', own('malformed'), own('open')),
   cost('cost of a new token : OpenSSL’s RS256 check + raw request', own('cold'), 'rs256'),
   cost('cost of a DPoP request : OpenSSL’s ES256 check + raw request', own('dpop'), 'es256'),
+  pace('raw undici proxy : nginx without checks,', 'undici', 'nginx-plain'),
+  pace('gate as the proxy : raw undici proxy,', 'proxy', 'undici'),
   requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
   {
     name: 'cost of a DPoP request, two workers : one worker',

@@ -23,16 +23,15 @@ const formatRates = (rows) =>
     ]),
   );
 
-/** The 99th percentiles of the proxies, and the ratio of the gate to nginx. */
+/** The 99th percentiles of the proxies, and their ratios to nginx. */
 function formatProxies(part) {
-  const ratio = showEstimate(estimate(paceRatio(part)));
   return table(
-    ['proxy, one warm token', 'requests/s', 'p99, ms', 'gate : nginx', '95 % interval', 'rounds'],
-    part.proxies.map(({ name, rate, p99 }, index) => [
+    ['proxy, one warm token', 'requests/s', 'p99, ms', ': nginx', '95 % interval', 'rounds'],
+    part.proxies.map(({ name, rate, p99 }) => [
       gateServers[name].label,
       thousands(rate),
       median(p99).toFixed(2),
-      ...(index === 0 ? ratio : ['', '']),
+      ...(name === 'nginx-plain' ? ['', ''] : showEstimate(estimate(paceRatio(part, name)))),
       String(p99.length),
     ]),
   );

@@ -1,5 +1,5 @@
 // npm run bench -- pace: the service at a fixed rate, at a half and at four fifths of what it can do, and the gate as the
-// proxy and nginx without checks at 1,000 requests a second; latencies count from the moment at which a request was due.
+// proxy, raw undici and nginx without checks at 1,000 requests a second; latencies count from the moment at which a request was due.
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { load } from '../load/wrk.js';
@@ -30,7 +30,7 @@ const subjects = [
 ];
 
 /** Proxies that are compared, and the requests a second to each. */
-const proxies = ['proxy', 'nginx-plain'];
+const proxies = ['proxy', 'undici', 'nginx-plain'];
 const proxyRate = 1000;
 
 const pacer = fileURLToPath(new URL('../load/pacer.js', import.meta.url));
