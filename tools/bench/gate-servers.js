@@ -147,6 +147,7 @@ export const gateRatios = {
   undici: ['undici', 'proxy'],
   'http-proxy-3': ['http-proxy-3', 'proxy'],
   haproxy: ['haproxy', 'proxy'],
+  'undici-haproxy': ['haproxy', 'undici'],
 };
 
 /** The gate of this build and of the build in `folder`, in each of its roles; `there` marks the other one. */
