@@ -284,6 +284,44 @@ describe('a response', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
   });
 
+  const informed = {
+    '103': {
+      request: last('/informed'),
+      inform: (outgoing: ServerResponse) => outgoing.writeEarlyHints({ link: '</a.css>; rel=preload' }),
+      head: 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n',
+    },
+    '100': {
+      request: `${last('/informed', 'Expect: 100-continue\r\nContent-Length: 2\r\n').replace('GET', 'POST')}hi`,
+      inform: (outgoing: ServerResponse) => outgoing.writeContinue(),
+      head: 'HTTP/1.1 100 Continue\r\n\r\n',
+    },
+  };
+  const bodies: Readonly<Record<string, (outgoing: ServerResponse) => Promise<void>>> = {
+    'a small body': async (outgoing) => void outgoing.end('s'.repeat(100)),
+    'a large body': async (outgoing) => void outgoing.end('l'.repeat(20_000)),
+    async 'a body in two reads'(outgoing) {
+      outgoing.writeHead(200, { 'content-length': 200 }).write('t'.repeat(100));
+      await sleep(50);
+      outgoing.end('t'.repeat(100));
+    },
+    'no body': async (outgoing) => void outgoing.end(),
+  };
+  it.each(Object.keys(informed).flatMap((status) => Object.keys(bodies).map((body) => ({ status, body }) as const)))(
+    '$status for a request that waits behind another, then $body → before its head',
+    async ({ status, body }) => {
+      const { request, inform, head } = informed[status as keyof typeof informed];
+      const upstream = await serve(async (incoming, outgoing) => {
+        if (incoming.url === '/slow') return void setTimeout(() => outgoing.end('slow'), 400);
+        inform(outgoing);
+        await bodies[body]?.(outgoing);
+      });
+      const proxied = keep(await startProxied({ upstream: `http://${upstream}` }));
+      const [, own = ''] = (await sendRaw(proxied.port, `${get('/slow')}${request}`)).split(/\r\n\r\nslow/);
+      expect(own.startsWith(`${head}HTTP/1.1 200 OK\r\n`)).toBe(true);
+      expect(own.slice(head.length)).not.toMatch(/HTTP\/1\.1 10/);
+    },
+  );
+
   it('headers of the gate → replace headers of the upstream with the same name, except Vary', async () => {
     const { proxied } = await stage(
       answerWith(

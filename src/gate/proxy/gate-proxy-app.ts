@@ -1,5 +1,6 @@
 import type { IsTrusted, ReadExternalUrl } from '../../http/external-url.ts';
-import { namePeer, type ReadClientAddress } from '../../http/peer.ts';
+import type { ReadClientAddress } from '../../http/peer.ts';
+import { namePeer } from '../../http/peer-name.ts';
 import { HeldBody } from '../../mcp/held-body.ts';
 import { readNodeMessage } from '../../mcp/node-message.ts';
 import { Refused } from '../../refused.ts';

@@ -111,10 +111,14 @@ export class ResponseWriter {
 
   /** Writes the head. Returns false if it is not valid: the response has failed. */
   #writeHead(): boolean {
-    const head = this.#head;
+    if (this.#head === undefined) return true;
+    const { status, headers } = this.#head;
+    const { outgoing } = this.#forwarding;
     this.#head = undefined;
     try {
-      if (head !== undefined) this.#forwarding.outgoing.writeHead(head.status, head.headers as string[]); // Node only reads them
+      outgoing.writeHead(status, headers as string[]); // Node only reads them
+      // While earlier responses are pending, Node would put the head before an informational response that waits with it.
+      if (outgoing.socket === null) outgoing.flushHeaders();
       return true;
     } catch (cause) {
       this.fail(new Refused('upstream_unavailable', { cause }));
