@@ -1,6 +1,6 @@
 import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
-import { namePeer } from '../http/peer.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { HeldBody } from '../mcp/held-body.ts';
 import { describeMismatch, type McpIncoming, readNodeMessage } from '../mcp/node-message.ts';

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Reason } from '../failures.ts';
-import { namePeer, type ReadClientAddress } from '../http/peer.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { pickByPlatform } from '../platform.ts';

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { AccessError } from '../failures.ts';
-import { namePeer } from '../http/peer.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';

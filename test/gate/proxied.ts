@@ -7,7 +7,7 @@ import type { AccessError } from '../../src/failures.ts';
 import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
 import { createReverseProxy, type ReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { namePeer } from '../../src/http/peer.ts';
+import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
 import { Refused } from '../../src/refused.ts';

@@ -1,5 +1,5 @@
 import type { IsTrusted } from '../../http/external-url.ts';
-import { namePeer } from '../../http/peer.ts';
+import { namePeer } from '../../http/peer-name.ts';
 
 /** Part of one peer in the limits that all connections of a listener share. */
 export interface PeerUse {

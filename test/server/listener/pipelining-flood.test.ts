@@ -73,7 +73,7 @@ const floods = {
 describe('1,300 connections that pipeline and never read', () => {
   it.each(Object.entries(floods))(
     `%s → the service responds to another client, holds at most ${maxMebibytes} MiB, and closes the connections`,
-    { timeout: 180_000 },
+    { timeout: 300_000 },
     async (_name, flood) => {
       const token = await provider.sign();
       await flood();
@@ -87,7 +87,7 @@ describe('1,300 connections that pipeline and never read', () => {
         const { body } = await send(service.adminUrl ?? '', '/metrics');
         return Number(/^portcullis_connections (\d+)$/m.exec(body)?.[1]);
       };
-      await expect.poll(countConnections, { timeout: 120_000 }).toBe(0);
+      await expect.poll(countConnections, { timeout: 240_000 }).toBe(0);
       expect(await getAsOther(token)).toBe(200);
     },
   );

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { namePeer } from '../../src/http/peer.ts';
+import { namePeer } from '../../src/http/peer-name.ts';
 
 it.each([
   [undefined, ''],
