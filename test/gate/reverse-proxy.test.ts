@@ -322,6 +322,24 @@ describe('a response', () => {
     },
   );
 
+  it.each([
+    ['HTTP/1.1, chunks', last(), '', /Trailer: X-End/],
+    ['HTTP/1.1, a length', last(), 'Content-Length: 2', /^(?!.*Trailer)/s],
+    ['HTTP/1.0, chunks', 'GET / HTTP/1.0\r\nHost: api.example\r\n\r\n', '', /^(?!.*Trailer)/s],
+    ['HEAD', last().replace('GET', 'HEAD'), '', /^(?!.*Trailer)/s],
+  ])('Trailer, %s → 200, and announced only where trailers can follow', async (_what, sent, length, expected) => {
+    const framed =
+      length === '' ? 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n' : `${length}\r\n\r\nok`;
+    const { proxied } = await stage((socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n')) return;
+      const head = 'HTTP/1.1 200 OK\r\nTrailer: X-End\r\n';
+      socket.write(arrived.startsWith('HEAD') ? `${head}Content-Length: 2\r\n\r\n` : `${head}${framed}`);
+    });
+    const answer = await sendRaw(proxied.port, sent);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(answer).toMatch(expected);
+  });
+
   it('headers of the gate → replace headers of the upstream with the same name, except Vary', async () => {
     const { proxied } = await stage(
       answerWith(

@@ -90,13 +90,14 @@ export function addConnectionOptions(
   return new Set([...(names ?? []), ...lower.split(',').map((option) => option.trim())]);
 }
 
-const responseHopByHop: ReadonlySet<string> = new Set([...hopByHop, 'transfer-encoding']);
+const responseHopByHop: ReadonlySet<string> = new Set([...hopByHop, 'transfer-encoding', 'trailer']);
 /** Lengths of these names. Other lengths need no conversion to lower case. */
 const responseHopByHopLengths: ReadonlySet<number> = new Set(Array.from(responseHopByHop, ({ length }) => length));
 
 /** Reads the response headers for the next hop; `undefined` if the transfer coding cannot be forwarded. */
-export function readResponseHeaders(rawHeaders: HeaderList): HeaderList | undefined {
+export function readResponseHeaders(rawHeaders: HeaderList, mayTrail: boolean): HeaderList | undefined {
   const headers: string[] = [];
+  const announced: string[] = [];
   let named: ReadonlySet<string> | undefined;
   let isChunked = false;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -105,12 +106,15 @@ export function readResponseHeaders(rawHeaders: HeaderList): HeaderList | undefi
     const lower = responseHopByHopLengths.has(name.length) ? name.toLowerCase() : '';
     if (!responseHopByHop.has(lower)) headers.push(name, value);
     else if (lower === 'connection') named = addConnectionOptions(named, value);
+    else if (lower === 'trailer') announced.push(name, value);
     else if (lower === 'transfer-encoding') {
       if (isChunked || value.toLowerCase() !== 'chunked') return undefined;
       isChunked = true;
     }
   }
   if (named === undefined && !isChunked) return headers;
+  // Node throws where no trailers can follow.
+  if (isChunked && mayTrail) headers.push(...announced);
   return filterHeaders(headers, (name) => {
     const lower = name.toLowerCase();
     return lower === 'content-length' ? !isChunked : named?.has(lower) !== true;
@@ -127,7 +131,7 @@ function filterHeaders(headers: HeaderList, isKept: (name: string) => boolean): 
 }
 
 /** Reports whether a list has a header, in any case. Compares lengths first, because this runs for every header. */
-function hasName(headers: HeaderList, name: string): boolean {
+export function hasName(headers: HeaderList, name: string): boolean {
   for (let i = 0; i < headers.length; i += 2) {
     const each = headers[i] ?? '';
     if (each.length === name.length && each.toLowerCase() === name.toLowerCase()) return true;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Refused } from '../../refused.ts';
 import { Answer, type AnswerBatch, createAnswerBatch, type HeaderList } from '../../server/http/answer.ts';
 import type { TrySendWhole } from '../../server/http/whole-answer.ts';
-import { mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import { hasName, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
@@ -87,7 +87,8 @@ export class ResponseWriter {
   begin(status: number, rawHeaders: readonly string[]): void {
     if (this.#over) return;
     this.#options.onHead((performance.now() - this.#startedAt) / 1000);
-    const headers = readResponseHeaders(rawHeaders);
+    const { method, httpVersionMinor } = this.#forwarding.incoming;
+    const headers = readResponseHeaders(rawHeaders, method !== 'HEAD' && httpVersionMinor > 0);
     if (headers === undefined) {
       this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
       return;
@@ -149,7 +150,12 @@ export class ResponseWriter {
   #prepare(): boolean {
     const head = this.#head;
     const isSmall = (this.#held?.length ?? 0) <= maxTextBytes;
-    if (head !== undefined && isSmall && this.#options.trySendWhole !== undefined && hasOnlyLength(head.headers)) {
+    if (
+      head !== undefined &&
+      isSmall &&
+      this.#options.trySendWhole !== undefined &&
+      hasName(head.headers, 'content-length')
+    ) {
       const answer = new Answer(head.status, head.headers, this.#held?.toString('latin1') ?? '', true);
       if (hasValidHead(answer)) this.#answer = answer;
     }
@@ -202,17 +208,6 @@ export class ResponseWriter {
     this.#options.leave(this.#forwarding);
     this.#stop();
   }
-}
-
-/** Reports whether the end of a body is marked by its length, and no trailer is named, which Node refuses then. */
-function hasOnlyLength(headers: HeaderList): boolean {
-  let hasLength = false;
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    if (name.length === 14 && name.toLowerCase() === 'content-length') hasLength = true;
-    else if (name.length === 7 && name.toLowerCase() === 'trailer') return false;
-  }
-  return hasLength;
 }
 
 function hasValidHead(answer: Answer): boolean {

@@ -59,7 +59,7 @@ function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolea
 }
 
 function formatHead({ rawHeaders }: IncomingMessage, ours: HeaderList): string {
-  const headers = mergeHeaders(readResponseHeaders(rawHeaders) ?? [], ours, false);
+  const headers = mergeHeaders(readResponseHeaders(rawHeaders, false) ?? [], ours, false);
   let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
   return `${text}\r\n`;
