@@ -1,7 +1,8 @@
-// npm run versions [-- VERSION…] [--overwrite-buffers]: tests of the library and of all that handles connections on each
-// supported version of Node, except the current one, which `npm test` uses. With `--overwrite-buffers`: tests of all that
-// handles connections on the oldest and the newest version, also the current one, while the buffers of Node are overwritten
-// (test/README.md); on the newest one, of the service too. Exits with 1 if a test fails.
+// npm run versions [-- VERSION…] [--overwrite-buffers]: tests on each supported version of Node, except the current one,
+// which `npm test` uses. On the newest: the library and all that handles connections; on those between: what calls Node's
+// sockets, HTTP and crypto. With `--overwrite-buffers`: all that handles connections on the oldest and the newest version,
+// also the current one, while the buffers of Node are overwritten (test/README.md); on the newest one, the service too.
+// Exits with 1 if a test fails.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -9,14 +10,22 @@ import { parseArgs } from 'node:util';
 import { installPackages } from '../bench/install.js';
 import { nodeVersions } from '../bench/runtimes.js';
 
-const library = [
-  ...['jose', 'http', 'outbound', 'keys', 'token', 'token-status', 'dpop', 'policy', 'refusal', 'resource-server'],
-  ...['providers', 'explain', 'testing', 'runtimes'],
+const calls = [
+  'jose',
+  'http',
+  'outbound',
+  'keys',
+  'dpop',
+  'runtimes',
+  'server/listener',
+  'server/http',
+  'adapters',
+  'isolation',
 ];
+const library = ['token', 'token-status', 'policy', 'refusal', 'resource-server', 'providers', 'explain', 'testing'];
 const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'hostile', 'isolation'];
-/** Processes, settings and routes: they depend on the version least. */
 const service = ['server', 'serve'];
-/** Milliseconds for one version; it takes three to nine minutes. */
+/** Milliseconds for one version; it takes two to nine minutes. */
 const bound = 1_200_000;
 const here = process.versions.node.split('.')[0];
 
@@ -32,8 +41,9 @@ const unknown = versions.filter((version) => !Object.hasOwn(nodeVersions, versio
 if (unknown.length > 0) throw new TypeError(`no version ${unknown.join()}; write some of ${all.join()}`);
 /** @type {(version: string | undefined) => readonly string[]} */
 const listFolders = (version) => {
-  const more = version === all.at(-1) ? service : [];
-  return (overwrites ? [...connections, ...more] : [...library, ...connections]).map((name) => `test/${name}/`);
+  const isNewest = version === all.at(-1);
+  if (overwrites) return isNewest ? [...connections, ...service] : connections;
+  return isNewest ? [...calls, ...library, ...connections] : [...calls, 'gate/reverse-proxy'];
 };
 
 installPackages();
@@ -43,15 +53,19 @@ for (const version of versions) {
   const binary = nodeVersions[version];
   console.log(`\nNode ${version}${overwrites ? ', buffers overwritten' : ''}`);
   const startedAt = performance.now();
-  const { status } = spawnSync(binary, ['node_modules/vitest/vitest.mjs', 'run', ...listFolders(version)], {
-    stdio: 'inherit',
-    timeout: bound,
-    env: {
-      ...process.env,
-      PATH: `${dirname(binary)}:${process.env.PATH}`,
-      ...(overwrites && { OVERWRITE_BUFFERS: '1' }),
+  const { status } = spawnSync(
+    binary,
+    ['node_modules/vitest/vitest.mjs', 'run', ...listFolders(version).map((name) => `test/${name}`)],
+    {
+      stdio: 'inherit',
+      timeout: bound,
+      env: {
+        ...process.env,
+        PATH: `${dirname(binary)}:${process.env.PATH}`,
+        ...(overwrites && { OVERWRITE_BUFFERS: '1' }),
+      },
     },
-  });
+  );
   console.log(`Node ${version} took ${Math.round((performance.now() - startedAt) / 1000)} s`);
   if (status === 0) continue;
   process.exitCode = 1;
