@@ -3,7 +3,7 @@ import type { PastedRequest, PasteResult } from '../../src/server/console/wire.t
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import { awaitWorkers, type ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, startVariant } from '../support/variant-service.ts';
 
@@ -30,6 +30,7 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
   beforeAll(async () => {
     folder = await makeKeyFolder();
     service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: workers });
+    await awaitWorkers(service, workers);
     cookie = await enterConsole(service.adminUrl ?? '', await folder.readKey());
   });
   afterAll(async () => {
