@@ -70,10 +70,14 @@ export class ResponseWriter {
     else this.#abort = abort;
   }
 
-  /** Forwards 103; other informational responses are for one hop. */
+  /**
+   * Forwards 103; other informational responses are for one hop. Not while earlier responses are pending: Node would put
+   * the head of the response before it.
+   */
   inform(status: number, rawHeaders: readonly string[]): void {
     const { incoming, outgoing } = this.#forwarding;
     if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
+    if (outgoing.socket === null) return;
     const link = rawHeaders.flatMap((name, i) =>
       i % 2 === 0 && name.toLowerCase() === 'link' ? [rawHeaders[i + 1] ?? ''] : [],
     );
@@ -118,8 +122,6 @@ export class ResponseWriter {
     this.#head = undefined;
     try {
       outgoing.writeHead(status, headers as string[]); // Node only reads them
-      // While earlier responses are pending, Node would put the head before an informational response that waits with it.
-      if (outgoing.socket === null) outgoing.flushHeaders();
       return true;
     } catch (cause) {
       this.fail(new Refused('upstream_unavailable', { cause }));
@@ -132,8 +134,13 @@ export class ResponseWriter {
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
     if (this.#held === undefined) outgoing.flushHeaders();
-    else outgoing.write(this.#held);
+    else outgoing.write(this.#asFirst(this.#held), 'latin1');
     this.#held = undefined;
+  }
+
+  /** While earlier responses are pending, Node puts the head before a 100 that waits with it if the first piece is a buffer. */
+  #asFirst(piece: Buffer): Buffer | string {
+    return this.#forwarding.outgoing.socket === null ? piece.toString('latin1') : piece;
   }
 
   end(rawTrailers: readonly string[]): void {
@@ -166,8 +173,9 @@ export class ResponseWriter {
     const { outgoing } = this.#forwarding;
     if (this.#answer !== undefined && this.#options.trySendWhole?.(this.#answer, outgoing) === true) return;
     if (!this.#writeHead()) return void outgoing.destroy();
-    if (this.#held === undefined) outgoing.end();
-    else outgoing.end(this.#held);
+    const held = this.#held;
+    if (held === undefined) outgoing.end();
+    else outgoing.end(this.#asFirst(held), 'latin1');
   }
 
   /** Refuses if nothing was sent yet; otherwise closes the client's connection, so that the client sees the abort. */
