@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { findChildren } from '../support/processes.ts';
 import { needs } from '../support/programs.ts';
 import { ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -113,6 +115,29 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
   it('SIGTERM ends it with 0', async () => {
     expect(await gate.stop()).toBe(0);
   });
+});
+
+it('a worker that hangs between preparing rules and using them → they are reported as active once it uses them', async () => {
+  const gate = await startGate(provider, open('/before'), { WORKERS: '2' });
+  const [late, early] = findChildren(gate.pid) as readonly [number, number]; // two workers
+  try {
+    const isActive = async () => /^portcullis_rules_generation 2$/m.test(await gate.metrics());
+    process.kill(late, 'SIGSTOP');
+    await gate.writeRules(open('/after'));
+    gate.signal('SIGHUP');
+    await sleep(500); // the other one has prepared them
+    process.kill(early, 'SIGSTOP');
+    process.kill(late, 'SIGCONT');
+    await sleep(500);
+    expect(await isActive()).toBe(false);
+    process.kill(early, 'SIGCONT');
+    await expect.poll(isActive, { timeout: 10_000 }).toBe(true);
+    for (let i = 0; i < 8; i++) expect(await gate.ask({ path: '/after' })).toMatchObject({ status: 200 });
+  } finally {
+    process.kill(late, 'SIGCONT');
+    process.kill(early, 'SIGCONT');
+    await gate.stop();
+  }
 });
 
 // A thousand of them, with tokens and a look at the memory: `npm run faults -- --only gate-reloads`.

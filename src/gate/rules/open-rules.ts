@@ -17,7 +17,7 @@ export interface OpenRulesOptions {
 }
 
 export interface OwnedRules extends RulesSource {
-  current(): { readonly file: RulesFile; readonly generation: number };
+  current(): RulesFile;
 }
 
 const retryInterval = 1000;
@@ -41,8 +41,10 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   const swap = async (next: RulesFile): Promise<void> => {
     const rules = await parseRules(next);
     const prepared = await follower?.prepare(rules, next);
-    prepared?.commit();
+    const committed = prepared?.commit();
+    // Before the wait: a worker that starts requests the current rules.
     file = next;
+    await committed;
     generation++;
     for (const { seen, fix } of findPlaceholders(rules.rules)) {
       log.write('warn', 'rules_doubtful', { file: next.name, problem: `${seen}. ${fix}` });
@@ -103,7 +105,7 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   });
 
   return {
-    current: () => ({ file, generation }),
+    current: () => file,
     async follow(next) {
       follower = next;
       await swap(file);

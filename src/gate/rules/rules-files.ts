@@ -17,7 +17,8 @@ export interface RulesFollower {
 }
 
 export interface PreparedRules {
-  commit(): void;
+  /** Makes the rules active: at once in this process, and then in the workers that it waits for. */
+  commit(): void | Promise<void>;
 }
 
 export interface RulesSource {

@@ -1,19 +1,26 @@
 import cluster, { type Worker } from 'node:cluster';
+import { createPendingRequests, type PendingRequests } from '../../server/process/pending-requests.ts';
 import type { OwnedRules } from './open-rules.ts';
 import { RulesError } from './rules.ts';
 import { type PreparedRules, parseRules, type RulesFollower, type RulesSource } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 
-type RulesMessage =
-  /** Each attempt has its own number, so that a late reply does not count for the next attempt. */
-  | { readonly type: 'rules'; readonly step: 'current' | 'prepare'; readonly attempt: number; readonly file: RulesFile }
-  | { readonly type: 'rules'; readonly step: 'commit' | 'discard'; readonly attempt: number };
+/** Each attempt has its own number, so that what is left of an attempt does not count for the next one. */
+type RulesMessage = { readonly type: 'rules' } & (
+  | { readonly step: 'current'; readonly file: RulesFile }
+  | { readonly step: 'prepare'; readonly attempt: number; readonly id: number; readonly file: RulesFile }
+  | { readonly step: 'commit'; readonly attempt: number; readonly id: number }
+  | { readonly step: 'discard'; readonly attempt: number }
+);
 
+/** `id`: of the message that has an effect now. The problem is empty if there is none. */
 type RulesReply =
   | { readonly type: 'rules'; readonly request: 'current' }
-  | { readonly type: 'rules'; readonly attempt: number; readonly prepared: boolean; readonly problem: string };
+  | { readonly type: 'rules'; readonly id: number; readonly problem: string };
 
+/** Milliseconds. A worker that hangs is killed before the second one. */
 const prepareTimeout = 4000;
+const commitTimeout = 10_000;
 
 /**
  * Shares the rules that this process reads with its workers. New rules are prepared in all processes first, and then
@@ -21,55 +28,54 @@ const prepareTimeout = 4000;
  */
 export function shareRules(owned: () => OwnedRules, own: RulesFollower): RulesFollower {
   /** Workers that requested the rules; a worker that is still loading requests them later. */
-  const following = new WeakSet<Worker>();
+  const following = new Map<Worker, PendingRequests<string>>();
   let attempts = 0;
   cluster.on('message', (worker: Worker, message: RulesReply) => {
-    if (message.type !== 'rules' || !('request' in message)) return;
-    following.add(worker);
-    send(worker, { type: 'rules', step: 'current', attempt: 0, file: owned().current().file });
+    if (message.type !== 'rules') return;
+    if ('id' in message) {
+      following.get(worker)?.settle(message.id, message.problem);
+      return;
+    }
+    if (!following.has(worker)) following.set(worker, createPendingRequests());
+    send(worker, { type: 'rules', step: 'current', file: owned().current() });
+  });
+  cluster.on('exit', (worker) => {
+    following.get(worker)?.close();
+    following.delete(worker);
   });
 
   return {
     async prepare(rules, file) {
       const prepared = await own.prepare(rules, file);
       const attempt = ++attempts;
-      const workers = liveWorkers().filter((worker) => following.has(worker));
+      const workers = [...following];
+      const prepareIn = async ([worker, pending]: (typeof workers)[number]): Promise<void> => {
+        const problem = await pending.request(prepareTimeout, (id) =>
+          send(worker, { type: 'rules', step: 'prepare', attempt, id, file }),
+        );
+        // The replacement of an ended worker starts with the active rules.
+        if (problem === '' || !following.has(worker)) return;
+        if (problem !== undefined) throw new RulesError(problem);
+        throw new Error('a worker was not ready in time; the rules are tried again');
+      };
       try {
-        await Promise.all(workers.map((worker) => prepareIn(worker, attempt, file)));
+        await Promise.all(workers.map(prepareIn));
       } catch (error) {
-        for (const worker of workers) send(worker, { type: 'rules', step: 'discard', attempt });
+        for (const [worker] of workers) send(worker, { type: 'rules', step: 'discard', attempt });
         throw error;
       }
       return {
-        commit() {
-          prepared.commit();
+        async commit() {
           // A worker that started meanwhile requests the rules that it does not have.
-          for (const worker of liveWorkers()) send(worker, { type: 'rules', step: 'commit', attempt });
+          const committed = Array.from(following, ([worker, pending]) =>
+            pending.request(commitTimeout, (id) => send(worker, { type: 'rules', step: 'commit', attempt, id })),
+          );
+          await prepared.commit();
+          await Promise.all(committed);
         },
       };
     },
   };
-}
-
-function prepareIn(worker: Worker, attempt: number, file: RulesFile): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const end = (error?: Error): void => {
-      clearTimeout(timer);
-      worker.off('exit', leave).off('message', receive);
-      if (error === undefined) resolve();
-      else reject(error);
-    };
-    const receive = (reply: RulesReply): void => {
-      if (reply.type !== 'rules' || !('prepared' in reply) || reply.attempt !== attempt) return;
-      end(reply.prepared ? undefined : new RulesError(reply.problem));
-    };
-    // The replacement of an ended worker starts with the active rules.
-    const leave = (): void => end();
-    const late = new Error('a worker was not ready in time; the rules are tried again');
-    const timer = setTimeout(() => end(late), prepareTimeout);
-    worker.once('exit', leave).on('message', receive);
-    send(worker, { type: 'rules', step: 'prepare', attempt, file });
-  });
 }
 
 export function followRules(): RulesSource {
@@ -77,26 +83,32 @@ export function followRules(): RulesSource {
     follow: (follower) =>
       new Promise((resolve, reject) => {
         let ready: { readonly attempt: number; readonly rules: PreparedRules } | undefined;
-        const prepare = async (file: RulesFile, attempt: number): Promise<void> => {
-          ready = { attempt, rules: await follower.prepare(await parseRules(file), file) };
-        };
+        const prepare = async (file: RulesFile): Promise<PreparedRules> =>
+          follower.prepare(await parseRules(file), file);
         const requestCurrent = (): void => reply({ type: 'rules', request: 'current' });
 
         const apply = async (message: RulesMessage): Promise<void> => {
-          const { step, attempt } = message;
-          if (step === 'current') {
-            await prepare(message.file, attempt)
-              .then(() => ready?.rules.commit())
+          if (message.step === 'current') {
+            await prepare(message.file)
+              .then((rules) => rules.commit())
               .then(resolve, reject);
-          } else if (step === 'prepare') {
-            const problem = await prepare(message.file, attempt).then(() => undefined, describeCause);
-            reply({ type: 'rules', attempt, prepared: problem === undefined, problem: problem ?? '' });
-          } else if (step === 'commit') {
-            if (ready?.attempt === attempt) ready.rules.commit();
-            else requestCurrent();
-          } else if (ready?.attempt === attempt) {
-            ready = undefined;
+            return;
           }
+          const { attempt } = message;
+          if (message.step === 'prepare') {
+            const problem = await prepare(message.file).then((rules) => {
+              ready = { attempt, rules };
+              return '';
+            }, describeCause);
+            reply({ type: 'rules', id: message.id, problem });
+            return;
+          }
+          const rules = ready?.attempt === attempt ? ready.rules : undefined;
+          ready = undefined;
+          if (message.step === 'discard') return;
+          if (rules === undefined) requestCurrent();
+          await rules?.commit();
+          reply({ type: 'rules', id: message.id, problem: '' });
         };
 
         // Sequential: rules that are prepared first must not become active last.
@@ -112,10 +124,6 @@ export function followRules(): RulesSource {
 
 function describeCause(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown';
-}
-
-function liveWorkers(): readonly Worker[] {
-  return Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected() === true) as readonly Worker[]; // filtered
 }
 
 function send(worker: Worker, message: RulesMessage): void {
