@@ -78,6 +78,12 @@ function refuseWord(word: string): UsageError {
   );
 }
 
+/** Refuses flags that describe a request or its token. */
+function refuseOfRequest(values: Values, input: string): void {
+  const flag = (['show', 'scope', 'permission', 'method', 'url'] as const).find((name) => values[name] !== undefined);
+  if (flag !== undefined) throw new UsageError(`--${flag} has no effect on ${input}: remove it.`);
+}
+
 interface Explained {
   readonly explanation: Explanation;
   /** Replaces the usual text of the explanation. */
@@ -113,9 +119,10 @@ async function explainInput(flags: Flags<'explain'>, environment: Environment): 
         exitCodes.usage,
       );
     case 'log-line':
-      if (values.show !== undefined) throw new UsageError('a log line has no claims to show.');
+      refuseOfRequest(values, 'a log line');
       return explainLine(input, 'the log line has a reason that this version does not know.');
     case 'response': {
+      refuseOfRequest(values, 'a response');
       const explanation = explainResponse(input, at);
       const isText = explanation.verdict === 'undecided';
       return [{ explanation, ...(isText && { text: formatResponse(explanation, input) }) }];

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ExplainedCheck } from '../explain/explanation.ts';
+import type { ExplainedCheck } from '../explain/explained-check.ts';
 import { formatFirst, type TerminalStyle } from '../explain/terminal-text.ts';
 import type { DecisionDetail } from '../server/console/wire.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';

@@ -1,5 +1,6 @@
 import { type Failure, failures } from '../failures.ts';
-import type { ExplainedCheck, Explanation } from './explanation.ts';
+import type { ExplainedCheck } from './explained-check.ts';
+import type { Explanation } from './explanation.ts';
 import type { ResponseInput } from './input/input.ts';
 import { findReasons } from './input/response.ts';
 import { formatInstant } from './shown-time.ts';

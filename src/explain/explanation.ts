@@ -1,41 +1,8 @@
 import { findCheck, sectionOf } from '../checks.ts';
 import { failures, type Reason } from '../failures.ts';
-import type { NamedCause } from './causes/causes.ts';
+import type { ExplainedCheck } from './explained-check.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';
-
-/**
- * Result of one check. `follows`: fails only because an earlier check of its group does. `blocked`: cannot be tried,
- * because an earlier check failed. `skipped`: is not required. `unknown`: a dry run cannot decide it.
- */
-export type CheckVerdict = 'pass' | 'fail' | 'follows' | 'blocked' | 'skipped' | 'unknown';
-
-/** One check. Every string is bounded and escaped, and does not repeat a part of the credentials. */
-export interface ExplainedCheck {
-  readonly id: string;
-  /** Checks of one value have one group. */
-  readonly group: string;
-  /** Name for people. Default: the id. */
-  readonly label?: string;
-  /** Section of the console. */
-  readonly section?: string;
-  readonly verdict: CheckVerdict;
-  /** Reason of the refusal if the check fails. */
-  readonly reason?: string;
-  readonly expected?: string | readonly string[];
-  readonly seen?: string;
-  /** `false` if `seen` is from a token whose signature is not verified. */
-  readonly verified?: boolean;
-  /** A short remark, such as the distance of a time, or the reason why the check was not tried. */
-  readonly why?: string;
-  /** The setting that decides, and where its value comes from. */
-  readonly setting?: string;
-  readonly causes?: readonly NamedCause[];
-  /** Fix if no cause was found. */
-  readonly fix?: string;
-  /** Page and anchor, below `docs/`. */
-  readonly docs?: string;
-}
 
 /** The members that name a check: of its record, or of an id that only a rule or a log line has. */
 export function nameCheck(id: string): Pick<ExplainedCheck, 'id' | 'group' | 'label' | 'section'> {

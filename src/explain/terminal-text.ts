@@ -1,7 +1,8 @@
 import { findCheck } from '../checks.ts';
 import { docsUrl } from '../failures.ts';
 import { toAscii } from '../shown-text.ts';
-import type { CheckVerdict, ExplainedCheck, Explanation } from './explanation.ts';
+import type { CheckVerdict, ExplainedCheck } from './explained-check.ts';
+import type { Explanation } from './explanation.ts';
 
 /** Style of a terminal. Colours only repeat the words. */
 export interface TerminalStyle {

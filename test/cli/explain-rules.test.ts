@@ -349,8 +349,22 @@ describe('--show', () => {
     expect(stdout).toContain('shown: note is (withheld');
   });
 
-  it('of a log line → 64', async () => {
+  it('flags of a request with a log line or a response → 64, and the flag is named', async () => {
     const line = JSON.stringify({ event: 'request', reason: 'expired' });
-    expect((await runCommand(['explain', '--show', 'sub'], settings(), line)).status).toBe(64);
+    const response = 'HTTP/1.1 401 Unauthorized\nWWW-Authenticate: Bearer error="invalid_token"\n';
+    const flags = [
+      ['show', 'sub'],
+      ['scope', 'read:data'],
+      ['permission', 'orders:read'],
+      ['method', 'PUT'],
+      ['url', 'https://api.example.test/'],
+    ];
+    for (const [name, value] of flags) {
+      for (const input of [line, response]) {
+        const { status, stderr } = await runCommand(['explain', `--${name}`, `${value}`], settings(), input);
+        expect(status).toBe(64);
+        expect(stderr).toContain(`--${name} has no effect on a `);
+      }
+    }
   });
 });

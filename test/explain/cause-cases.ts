@@ -1,4 +1,4 @@
-import type { Certainty } from '../../src/explain/causes/cause.ts';
+import type { Certainty } from '../../src/explain/explained-check.ts';
 import { type Facts, type InForce, optionLabels, type Seen } from '../../src/explain/facts.ts';
 
 export const now = 1_800_000_000;

@@ -1,4 +1,4 @@
-import type { Certainty } from '../../src/explain/causes/cause.ts';
+import type { Certainty } from '../../src/explain/explained-check.ts';
 import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 

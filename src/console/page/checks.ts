@@ -1,8 +1,8 @@
-import type { CauseView, CheckView } from '../../server/console/wire.ts';
+import type { CheckVerdict, ExplainedCheck, NamedCause } from '../../explain/explained-check.ts';
 import { Copy } from './parts.ts';
 import { html, useState, type View } from './view.ts';
 
-const verdictTexts: Readonly<Record<CheckView['verdict'], string>> = {
+const verdictTexts: Readonly<Record<CheckVerdict, string>> = {
   pass: 'ok',
   fail: 'fails',
   follows: 'fails too',
@@ -11,8 +11,8 @@ const verdictTexts: Readonly<Record<CheckView['verdict'], string>> = {
   unknown: 'unknown',
 };
 
-export function Checks({ checks }: { readonly checks: readonly CheckView[] }): View {
-  const sections = new Map<string, readonly CheckView[]>();
+export function Checks({ checks }: { readonly checks: readonly ExplainedCheck[] }): View {
+  const sections = new Map<string, readonly ExplainedCheck[]>();
   for (const check of checks) {
     const { section = 'Request' } = check;
     sections.set(section, [...(sections.get(section) ?? []), check]);
@@ -27,7 +27,7 @@ export function Checks({ checks }: { readonly checks: readonly CheckView[] }): V
 }
 
 /** Checks of one section. They are folded if none of them failed, is unknown or was not evaluated. */
-function Section({ title, members }: { readonly title: string; readonly members: readonly CheckView[] }): View {
+function Section({ title, members }: { readonly title: string; readonly members: readonly ExplainedCheck[] }): View {
   const verdicts = members.map(readVerdict);
   const [isOpen, open] = useState(!verdicts.every((verdict) => verdict === 'pass' || verdict === 'skipped'));
   const counts = [...new Set(verdicts)].map(
@@ -44,11 +44,11 @@ function Section({ title, members }: { readonly title: string; readonly members:
 }
 
 /** An absent value that is not required leaves nothing to check. */
-function readVerdict({ verdict, why }: CheckView): CheckView['verdict'] {
+function readVerdict({ verdict, why }: ExplainedCheck): CheckVerdict {
   return verdict === 'pass' && why?.endsWith('absent') ? 'skipped' : verdict;
 }
 
-function Row({ check }: { readonly check: CheckView }): View {
+function Row({ check }: { readonly check: ExplainedCheck }): View {
   const { id, label = id, seen, why } = check;
   const verdict = readVerdict(check);
   const text = verdict === 'fail' ? seen : [seen, why].filter((each) => each !== undefined).join(', ');
@@ -59,7 +59,7 @@ function Row({ check }: { readonly check: CheckView }): View {
   </tr>`;
 }
 
-export function Decisive({ check }: { readonly check: CheckView }): View {
+export function Decisive({ check }: { readonly check: ExplainedCheck }): View {
   const { seen, expected, verified, setting, why, causes = [], fix } = check;
   const values = typeof expected === 'string' ? [expected] : (expected ?? []);
   const marked = markDifferences(seen ?? '', values);
@@ -90,7 +90,7 @@ export function Fix({ title, text }: { readonly title: string; readonly text: st
   return html`<p class="fix"><strong>${title}</strong> ${text} <${Copy} text=${text} label=${title.toLowerCase()} /></p>`;
 }
 
-function Cause({ id, certainty, fix, or, note }: CauseView): View {
+function Cause({ id, certainty, fix, or, note }: NamedCause): View {
   return html`<li>
     <p><span class="tag ${certainty}">${certainty}</span> <code class="plain">${id}</code>${note && ` ${note}`}</p>
     <${Fix} title="Fix" text=${fix} />

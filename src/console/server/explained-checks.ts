@@ -1,5 +1,6 @@
 import { checks } from '../../checks.ts';
-import { decideBy, type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
+import type { ExplainedCheck } from '../../explain/explained-check.ts';
+import { decideBy, type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
 import { failures } from '../../failures.ts';
 import type { ResourceRequest } from '../../http/request.ts';

@@ -1,8 +1,6 @@
 import type { JsonObject } from '../../jose/json.ts';
+import type { NamedCause } from '../explained-check.ts';
 import type { Facts } from '../facts.ts';
-
-/** `certain`: the fix was applied to a copy, and the failed check then passed. `likely`: everything else. */
-export type Certainty = 'certain' | 'likely';
 
 /** A fix in a form that can be applied to a copy of the request or of the rules. */
 export interface Trial {
@@ -27,13 +25,7 @@ export interface Trial {
 }
 
 /** A cause that matches. */
-export interface FoundCause {
-  /** Fix: a line to write, or one sentence. */
-  readonly fix: string;
-  /** Fix if the first is not possible. */
-  readonly or?: string;
-  /** The decisive fact, in a few words. */
-  readonly note?: string;
+export interface FoundCause extends Omit<NamedCause, 'id' | 'certainty'> {
   /** Without it the cause is at most likely. */
   readonly trial?: Trial;
 }

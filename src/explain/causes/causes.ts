@@ -1,6 +1,7 @@
+import type { NamedCause } from '../explained-check.ts';
 import type { Facts } from '../facts.ts';
 import { audienceCauses } from './audience-causes.ts';
-import type { Cause, Certainty, FoundCause } from './cause.ts';
+import type { Cause, FoundCause } from './cause.ts';
 import { credentialCauses } from './credential-causes.ts';
 import { foreignTokenCauses } from './foreign-tokens.ts';
 import { issuerCauses } from './issuer-causes.ts';
@@ -20,12 +21,6 @@ export const causes: readonly Cause[] = [
   ...scopeCauses,
   ...proofCauses,
 ];
-
-/** A cause that matches, with its id. */
-export interface NamedCause extends Omit<FoundCause, 'trial'> {
-  readonly id: string;
-  readonly certainty: Certainty;
-}
 
 /** A cause that matches, before its fix is tried. */
 export interface Candidate extends FoundCause {

@@ -1,34 +1,10 @@
-export interface CheckView {
-  readonly id: string;
-  readonly group: string;
-  readonly label?: string;
-  readonly section?: string;
-  readonly verdict: 'pass' | 'fail' | 'follows' | 'blocked' | 'skipped' | 'unknown';
-  readonly reason?: string;
-  readonly expected?: string | readonly string[];
-  readonly seen?: string;
-  readonly verified?: boolean;
-  readonly why?: string;
-  readonly setting?: string;
-  readonly causes?: readonly CauseView[];
-  readonly fix?: string;
-  /** Page and anchor, below `docs/`. */
-  readonly docs?: string;
-}
-
-export interface CauseView {
-  readonly id: string;
-  readonly certainty: 'certain' | 'likely';
-  readonly fix: string;
-  readonly or?: string;
-  readonly note?: string;
-}
+import type { ExplainedCheck } from '../../explain/explained-check.ts';
 
 /** Every check of one request. */
 export interface ExplanationView {
   readonly verdict: 'admitted' | 'refused' | 'undecided';
   readonly reason?: string;
-  readonly checks: readonly CheckView[];
+  readonly checks: readonly ExplainedCheck[];
 }
 
 /** Outcome of one request. `other`: it was not authorized, as for an unknown path. */
