@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { AnyServerOptions, IssuerWithRecipients } from '../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
+import { readSecret } from '../server/settings/environment.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
 import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
@@ -174,7 +174,7 @@ function openIntrospections(
 ): ReadonlyMap<string, OpenedIntrospection> {
   return new Map(
     [...entries].map(([issuer, { clientSecretFile, ...entry }]) => {
-      const options = { ...entry, issuer, clientSecret: readSecret(clientSecretFile) };
+      const options = { ...entry, issuer, clientSecret: readClientSecret(clientSecretFile) };
       const key = JSON.stringify(options);
       const before = known.get(issuer);
       return [issuer, before?.key === key ? before : { key, introspection: openIntrospection(options) }];
@@ -191,12 +191,8 @@ function openIntrospection(options: Parameters<typeof createIntrospection>[0]): 
   }
 }
 
-function readSecret(file: string): string {
-  try {
-    const secret = readFileSync(file, 'utf8').trim();
-    if (secret !== '') return secret;
-  } catch {
-    // The message names the file, and the reason does not help.
-  }
-  throw new RulesError(`clientSecretFile ${file} cannot be read, or is empty. Name a readable file with the secret.`);
+function readClientSecret(file: string): string {
+  const secret = readSecret(file);
+  if (typeof secret === 'string') return secret;
+  throw new RulesError(`clientSecretFile ${file} cannot be used. ${secret.fix}`);
 }

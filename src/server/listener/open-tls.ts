@@ -1,10 +1,9 @@
 import { hash, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TLSSocket, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { codeOf, watchSettledFile } from '../lifecycle/file.ts';
+import { codeOf, IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -17,6 +16,7 @@ const handshakeSeconds = 10;
 const renewalPeriod = 14 * 86_400;
 /** Milliseconds between two lines about failed handshakes, which any client can cause. */
 const failureInterval = 1000;
+const maxFileBytes = 16 * 1024 * 1024;
 
 /**
  * Reads the files of `TLS_CERT`, `TLS_KEY` and `TLS_CLIENT_CA`; `undefined` if none is set. Reads them again for new
@@ -41,9 +41,9 @@ export async function openTls({
   const read = () => {
     seen = identify();
     const material = {
-      cert: readFileSync(tlsCert),
-      key: readFileSync(tlsKey),
-      ...(tlsClientCa !== '' && { ca: readFileSync(tlsClientCa) }),
+      cert: readRegularFile(tlsCert, maxFileBytes),
+      key: readRegularFile(tlsKey, maxFileBytes),
+      ...(tlsClientCa !== '' && { ca: readRegularFile(tlsClientCa, maxFileBytes) }),
     };
     createSecureContext(material); // throws if they do not belong together
     return material;
@@ -103,7 +103,7 @@ export async function openTls({
 
 function digestFile(file: string): string {
   try {
-    return hash('sha256', readFileSync(file));
+    return hash('sha256', readRegularFile(file, maxFileBytes));
   } catch {
     return '';
   }
@@ -150,5 +150,6 @@ function createFailureLog(log: Log, metrics: Metrics): (error: Error, socket: TL
 /** Reveals nothing of the files, of which one is a private key. */
 function describe(error: unknown): string {
   const files = 'a certificate with its chain and the key that belongs to it';
-  return `Set the paths of files in PEM: ${files} (${codeOf(error) ?? 'unknown'})`;
+  const problem = error instanceof IrregularFile ? 'not a regular file' : (codeOf(error) ?? 'unknown');
+  return `Set the paths of files in PEM: ${files} (${problem})`;
 }

@@ -80,8 +80,8 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
 
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
 
-/** Reads a secret without the line break that editors and shells add. */
-function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
+/** Reads a secret without the line break that editors and shells add. Returns a fix if the file cannot be used. */
+export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   try {
     if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
     const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { hash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exitCodes } from '../../../src/server/lifecycle/exit.ts';
 import { send } from '../../support/http-client.ts';
 import { findChildren } from '../../support/processes.ts';
+import { needs } from '../../support/programs.ts';
 import { awaitWorkers, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
@@ -145,6 +146,19 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     expect(second.certificate).not.toBe(first.certificate);
     expect(await service.stop()).toBe(0);
     expect(`${JSON.stringify(service.logs)}${service.stderr}`).not.toContain('no key');
+  });
+
+  it('a pipe instead of the key → the old certificate, and requests are served', needs('mkfifo'), async () => {
+    const files = await writeFiles(`pipe-${WORKERS}`, certificates);
+    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const service = await startVariant(findVariant('a'), provider, environment);
+    await awaitWorkers(service, WORKERS);
+    await rm(files.key);
+    execFileSync('mkfifo', [files.key]);
+    service.signal('SIGHUP');
+    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(Number(WORKERS));
+    expect((await getOverTls(service.port, { ca: certificates.ca }, await provider.sign())).status).toBe(200);
+    expect(await service.stop()).toBe(0);
   });
 
   it('changed TLS files without a signal → the new certificate for new connections', async () => {
