@@ -457,6 +457,20 @@ describe('responses of one iteration', () => {
     expect(bodyOf(answer)).toBe(`${chunks}\r\n0\r\nX-Sum: 5\r\n\r\n`);
   });
 
+  it.each(['', '/slow'])('a head before its body, after "%s" → bytes of its values unchanged', async (earlier) => {
+    const head = 'HTTP/1.1 200 OK\r\nX-Name: \xe9\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const { proxied } = await stage(async (socket, arrived) => {
+      if (/GET \/slow [\s\S]*\r\n\r\n$/.test(arrived)) await sleep(300);
+      if (!/GET \/head [\s\S]*\r\n\r\n$/.test(arrived)) return void socket.write(ok);
+      socket.write(Buffer.from(head, 'latin1'));
+      await sleep(earlier === '' ? 100 : 500);
+      socket.write('3\r\nabc\r\n0\r\n\r\n');
+    });
+    const answer = await sendRaw(proxied.port, `${earlier === '' ? '' : get(earlier)}${last('/head')}`);
+    expect(answer).toContain('\r\nX-Name: \xe9\r\n');
+    expect(answer).toMatch(/\r\n3\r\nabc\r\n0\r\n\r\n$/);
+  });
+
   it('several requests on one connection → responses in order', async () => {
     const { proxied } = await stage((socket, arrived) => {
       const [, path = ''] = /GET (\S+) [\s\S]*\r\n\r\n$/.exec(arrived.slice(arrived.lastIndexOf('GET'))) ?? [];

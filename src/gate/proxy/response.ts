@@ -133,8 +133,8 @@ export class ResponseWriter {
     if (this.#over || this.#flushed || !this.#writeHead()) return;
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
-    if (this.#held === undefined) outgoing.flushHeaders();
-    else outgoing.write(this.#asFirst(this.#held), 'latin1');
+    // An empty piece, because `flushHeaders` writes values of the head as UTF-8.
+    outgoing.write(this.#held === undefined ? '' : this.#asFirst(this.#held), 'latin1');
     this.#held = undefined;
   }
 
