@@ -8,11 +8,16 @@ export function attempt<A extends readonly unknown[], T>(
 ): T | undefined {
   try {
     const returned: unknown = run?.(...args);
-    if (typeof Object(returned).then !== 'function') return returned as T;
+    if (!isThenable(returned)) return returned as T;
     // A promise of another library or realm can end the process too.
     Promise.resolve(returned).then(undefined, () => undefined);
   } catch {
     // The function of the application has failed, and not this one.
   }
   return undefined;
+}
+
+/** Reports whether a value is a promise, also one of another library or realm. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof Object(value).then === 'function';
 }

@@ -21,6 +21,22 @@ export function showValue(value: unknown, length?: number): string {
   return showText(typeof value === 'string' ? value : (JSON.stringify(value) ?? 'absent'), length);
 }
 
+/** The message of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown';
+}
+
+/** Returns the code of a system error, such as `ENOENT`; otherwise `unknown`. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}
+
+/** Shows the code in a message, if there is one. */
+export function showCode(error: unknown): string {
+  const code = codeOf(error);
+  return code === 'unknown' ? '' : ` (${code})`;
+}
+
 /** The first and last characters of an identifier. */
 export function shorten(text: string): string {
   return showText(text.length <= 12 ? text : `${text.slice(0, 4)}…${text.slice(-2)}`);

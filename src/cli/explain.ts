@@ -8,7 +8,7 @@ import { formatExplanation } from '../explain/terminal-text.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { showText } from '../shown-text.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
@@ -34,12 +34,7 @@ export async function runExplain(flags: Flags<'explain'>, environment: Environme
   if (values.issuer !== undefined && values.audience === undefined) throw new UsageError('--issuer needs --audience.');
   const word = rest.find((arg, index) => !arg.startsWith('-') && !rest[index - 1]?.startsWith('--'));
   if (word !== undefined) throw refuseWord(word);
-  try {
-    return reportAll(await explainInput(flags, environment), values, environment);
-  } catch (error) {
-    if (!(error instanceof StartFailure)) throw error;
-    throw new CommandFailure(`portcullis: ${error.message}\n`, error.exitCode);
-  }
+  return reportAll(await explainInput(flags, environment), values, environment);
 }
 
 /** Flags that have no effect together with another one. */

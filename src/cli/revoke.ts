@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { isTime } from '../jose/json.ts';
 import { cutoffKinds, eventOfMark, timeOfMark } from '../revocation/record.ts';
 import { createRedisRevocationStore } from '../revocation/redis-store.ts';
 import { type Cutoff, createRevocations, type Revocations, readRevocations } from '../revocation/revocations.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { readRedisOptions } from '../server/process/open-replay.ts';
+import { readAdminKey } from '../server/revocation/revoke-endpoint.ts';
 import { readSettings, type Settings, unused } from '../server/settings/settings.ts';
 import { showText } from '../shown-text.ts';
 import { CommandFailure, requireValid, UsageError } from './commands/failure.ts';
@@ -69,12 +69,7 @@ async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFil
   if (adminKeyFile === '') {
     throw fail('ADMIN_KEY_FILE is not set. --admin needs the key of the service.', exitCodes.config);
   }
-  let key: string;
-  try {
-    key = readFileSync(adminKeyFile, 'utf8').trim();
-  } catch {
-    throw fail('ADMIN_KEY_FILE cannot be read.', exitCodes.config);
-  }
+  const key = readAdminKey(adminKeyFile);
   const response = await fetch(new URL('/revocations', admin), {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

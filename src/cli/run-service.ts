@@ -1,12 +1,11 @@
 import cluster from 'node:cluster';
 import { consoleLoader } from '../console/server/console-loader.ts';
-import { StartFailure } from '../server/lifecycle/exit.ts';
 import { createLog } from '../server/observation/log.ts';
 import { run } from '../server/process/run.ts';
 import type { Command } from '../server/process/service.ts';
 import { requireSettings, warnOfSettings } from '../server/settings/running-settings.ts';
 import type { SettingsResult } from '../server/settings/settings.ts';
-import { CommandFailure, requireValid } from './commands/failure.ts';
+import { requireValid } from './commands/failure.ts';
 
 type Problems = Extract<SettingsResult, { kind: 'problems' }>;
 type Read = Exclude<SettingsResult, Problems>;
@@ -29,9 +28,6 @@ export async function runService<R extends Read>(
   const readAgain = () => requireSettings(read());
   try {
     return await run({ settings, readAgain, environment, log, command, console: consoleLoader });
-  } catch (error) {
-    if (!(error instanceof StartFailure)) throw error;
-    throw new CommandFailure(`portcullis: ${error.message}.\n`, error.exitCode);
   } finally {
     await log.end();
   }

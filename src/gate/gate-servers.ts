@@ -3,6 +3,7 @@ import { createResourceServer, type ResourceServer } from '../resource-server/re
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import { readSecret } from '../server/settings/environment.ts';
+import { messageOf } from '../shown-text.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
 import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
@@ -186,8 +187,7 @@ function openIntrospection(options: Parameters<typeof createIntrospection>[0]): 
   try {
     return createIntrospection(options);
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : 'unknown';
-    throw new RulesError(`The introspection of ${options.issuer} cannot be used: ${message}`, { cause });
+    throw new RulesError(`The introspection of ${options.issuer} cannot be used: ${messageOf(cause)}`, { cause });
   }
 }
 

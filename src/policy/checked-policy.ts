@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { isThenable } from '../attempt.ts';
 import { refuseBy } from '../checks.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { checkMembers, refuseMember, refuseUndefined } from '../option-members.ts';
@@ -84,11 +85,6 @@ function copy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copy);
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
-}
-
-/** Reports whether a value is a promise, also one of another library or realm. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof Object(value).then === 'function';
 }
 
 /**

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
+import { isThenable } from '../attempt.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { algorithms } from '../jose/jws.ts';
 import { pickByPlatform } from '../platform.ts';
-import { isThenable } from '../policy/checked-policy.ts';
 import { Refused } from '../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { IssuerList, TrustedIssuer } from './trusted-issuer.ts';

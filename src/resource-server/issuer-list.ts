@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { isThenable } from '../attempt.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
@@ -8,7 +9,6 @@ import { checkJwksUri, type KeySetEvent } from '../keys/key-set-options.ts';
 import { createKeySetPool } from '../keys/key-set-pool.ts';
 import { omitUndefined } from '../option-members.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
-import { isThenable } from '../policy/checked-policy.ts';
 import type { Refused } from '../refused.ts';
 import { type AccessTokenRules, type IssuerRules, readUnverifiedIssuer } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/claims.ts';

@@ -1,4 +1,3 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import { attempt } from '../attempt.ts';
 import {
   type EventPost,
@@ -8,6 +7,7 @@ import {
   isMediaType,
   onlyPost,
 } from '../http/event-post.ts';
+import { isSameSecret } from '../http/same-secret.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
@@ -63,7 +63,7 @@ export function openSignals(
     { options: stream, receive }: OpenStream,
     { request, readBody }: EventPost,
   ): Promise<EventResponse> => {
-    if (!isEqual(request.headers.get('authorization') ?? '', stream.authorization ?? '')) return unauthenticated;
+    if (!isSameSecret(request.headers.get('authorization') ?? '', stream.authorization ?? '')) return unauthenticated;
     if (!isMediaType(request.headers.get('content-type'), 'application/secevent+jwt')) {
       return refuse('invalid_request', 'The content type is not application/secevent+jwt.');
     }
@@ -102,9 +102,4 @@ export function openSignalsReceiver(
     throw new TypeError('createSignalsReceiver: the server has no revocations; write createRevocations()');
   }
   return openSignals(options, revocations, now);
-}
-
-/** Compares in constant time: the time says nothing about how much is equal. */
-function isEqual(sent: string, expected: string): boolean {
-  return timingSafeEqual(hash('sha256', sent, 'buffer'), hash('sha256', expected, 'buffer'));
 }

@@ -1,3 +1,4 @@
+import { isThenable } from '../attempt.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
 
@@ -173,8 +174,4 @@ function readAnswer(answer: unknown): Answer {
 
 function unavailable(cause: unknown): Refused {
   return new Refused('deny_list_unavailable', { cause });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

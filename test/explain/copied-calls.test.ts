@@ -211,6 +211,13 @@ describe('status in a line of an access log, or in an error of a client → the 
   });
 });
 
+it.each([
+  ['claims', '{"iss":"https://idp.example/","aud":"x"}'],
+  ['header and claims', '{\n  "alg": "RS256"\n}\n{\n  "iss": "https://idp.example/"\n}'],
+])('a decoded token: %s → the encoded one is required', (_, text) => {
+  expect(readInput(text)).toMatchObject({ kind: 'unread', problem: expect.stringContaining('decoded token') });
+});
+
 describe('unknown input → one clear line, which repeats nothing', () => {
   it.each([
     ['a sentence', 'it does not work since yesterday'],

@@ -442,6 +442,9 @@ const responses: readonly PastedInput[] = [
     'a body alone': '{"error":"invalid_token","error_description":"The access token has expired."}',
     'a body of application/problem+json':
       '{"type":"about:blank","status":401,"title":"Unauthorized","detail":"The access token has expired."}',
+    'an error of axios':
+      "AxiosError: Request failed with status code 401\n  at settle (axios.js:19)\n  data: { error_description: 'The access token has expired.' }",
+    'a printed Response of fetch': `Response {\n  status: 401,\n  headers: Headers { 'www-authenticate': '${challenge.replace(/^[^:]*: /, '')}' }\n}`,
   }),
   ...rows('request_id', undefined, { 'an id alone': 'X-Request-Id: 0190b3e2-7c1a-7f3e-9a52-d2c1f0b6a7e4' }),
   ...rows('missing_credentials', undefined, {

@@ -6,7 +6,7 @@ import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { findChildren } from '../support/processes.ts';
 import { needs } from '../support/programs.ts';
-import { ServiceStartError, startService } from '../support/service-process.ts';
+import { awaitWorkers, ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
@@ -119,6 +119,7 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
 
 it('a worker that hangs between preparing rules and using them → they are reported as active once it uses them', async () => {
   const gate = await startGate(provider, open('/before'), { WORKERS: '2' });
+  await awaitWorkers(gate, '2');
   const [late, early] = findChildren(gate.pid) as readonly [number, number]; // two workers
   try {
     const isActive = async () => /^portcullis_rules_generation 2$/m.test(await gate.metrics());

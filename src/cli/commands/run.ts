@@ -1,4 +1,4 @@
-import { exitCodes } from '../../server/lifecycle/exit.ts';
+import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { type CommandName, commandTable } from './command-table.ts';
 import { CommandFailure, UsageError } from './failure.ts';
 import { type Flags, findUnknownFlag, readFlags } from './flags.ts';
@@ -42,8 +42,8 @@ export async function runCommand<Name extends CommandName>(
       process.stderr.write(`portcullis: ${error.message}\nFlags and examples: portcullis ${name} --help\n`);
       return exitCodes.usage;
     }
-    if (!(error instanceof CommandFailure)) throw error;
-    process.stderr.write(error.message);
+    if (!(error instanceof CommandFailure || error instanceof StartFailure)) throw error;
+    process.stderr.write(error instanceof StartFailure ? `portcullis: ${error.message}.\n` : error.message);
     return error.exitCode;
   }
 }

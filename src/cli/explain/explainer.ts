@@ -14,6 +14,7 @@ import type { KeySource } from '../../resource-server/trusted-issuer.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
+import { messageOf } from '../../shown-text.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 
 export interface CallToExplain extends ReceivedCall {
@@ -65,7 +66,7 @@ export async function openKeys(
   if (network === 'offline') return { keys, close };
   return keys.ready().then(
     () => ({ keys, close }),
-    (error: unknown) => ({ keys, close, problem: error instanceof Error ? error.message : 'unknown' }),
+    (error: unknown) => ({ keys, close, problem: messageOf(error) }),
   );
 }
 

@@ -1,7 +1,8 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
+import { isSameSecret } from '../../http/same-secret.ts';
 
 export interface EntranceRefusal {
   readonly status: 403 | 421;
@@ -67,8 +68,7 @@ export async function openConsoleKey(file: string, onProblem: (error: unknown) =
   let key = makeSecret();
   await writeSecret(file, key);
   let writing = Promise.resolve();
-  const matches = (text: string): boolean =>
-    timingSafeEqual(hash('sha256', text, 'buffer'), hash('sha256', key, 'buffer'));
+  const matches = (text: string): boolean => isSameSecret(text, key);
   return {
     matches,
     async take(text) {

@@ -1,11 +1,11 @@
 import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState, Note } from '../../server/console/wire.ts';
-import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
+import { StartFailure } from '../../server/lifecycle/exit.ts';
 import { readVersion } from '../../server/lifecycle/version.ts';
 import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
 import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { showValue } from '../../shown-text.ts';
+import { codeOf, showValue } from '../../shown-text.ts';
 import { createConsole } from './console.ts';
 import { openDecisionWatch } from './decision-watch.ts';
 import { type ConsoleKey, openConsoleKey } from './entrance.ts';
@@ -47,15 +47,13 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
 }
 
 async function openKey(file: string, log: Log): Promise<ConsoleKey> {
-  const describe = (error: unknown): string =>
-    error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   try {
     return await openConsoleKey(file, (error) =>
-      log.write('error', 'console_key_not_written', { file, problem: describe(error) }),
+      log.write('error', 'console_key_not_written', { file, problem: codeOf(error) }),
     );
   } catch (cause) {
-    const problem = `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Set a file in a folder that this service can write to`;
-    throw new StartFailure(problem, exitCodes.config, { cause });
+    const problem = `CONSOLE_KEY_FILE cannot be written (${codeOf(cause)}). Set a file in a folder that this service can write to`;
+    throw new StartFailure(problem, cause);
   }
 }
 

@@ -1,5 +1,5 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { isSameSecret } from '../../http/same-secret.ts';
 import { clientIds } from '../provider/defaults.ts';
 import { jsonResponse, type ProviderResponse, readBody } from '../provider/response.ts';
 import type { Minting } from './minting.ts';
@@ -29,14 +29,14 @@ export function createTokenEndpoints(
   { mint, introspect }: Minting,
   clientSecret: string,
 ): ReadonlyMap<string, (request: IncomingMessage) => Promise<ProviderResponse>> {
-  const expected = digest(clientAuthorization(clientSecret));
+  const expected = clientAuthorization(clientSecret);
   const serve =
     ({ contentType, respond }: Endpoint) =>
     async (request: IncomingMessage): Promise<ProviderResponse> => {
       const { method, headers } = request;
       if (method !== 'POST') return refuse(405, 'invalid_request', { allow: 'POST' });
       if (contentType?.test(headers['content-type'] ?? '') === false) return refuse(415, 'invalid_request');
-      if (!timingSafeEqual(digest(headers.authorization ?? ''), expected)) {
+      if (!isSameSecret(headers.authorization ?? '', expected)) {
         return refuse(401, 'invalid_client', { 'www-authenticate': 'Basic realm="local identity provider"' });
       }
       const body = await readBody(request, maxBody);
@@ -73,6 +73,3 @@ function refuse(status: number, error: string, headers: Readonly<Record<string, 
 }
 
 // Equal length for timingSafeEqual.
-function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
-}

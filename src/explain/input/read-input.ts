@@ -5,7 +5,7 @@ import { readCurls } from './curl.ts';
 import { type CallInput, type Input, type UnreadInput, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
 import { type RepairedToken, repairToken } from './repair.ts';
-import { isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
+import { findDescription, isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
 import { readTerminalLines } from './terminal-line.ts';
 
 export interface ReadInputOptions {
@@ -23,6 +23,9 @@ const credentialForm = /\b(bearer|dpop)(?: +|", *")(ey[\w-]+\.[\w-]+\.[\w-]*)/gi
 const tokenForm = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
 /** The status in a line of an access log, and in an error of an HTTP client. */
 const statusForm = /" (401|403) \d+|(?<![\w.:/-])(401|403)(?![\w.:/-])/g;
+/** The header or the claims of a token, as decoders show them. */
+const decodedForm = /"(?:alg|iss|aud)"\s*:/;
+const decodedToken = unread('This is a decoded token. Pipe in the encoded one: three parts, with dots between them.');
 const severalTokens = unread('The input has several tokens. Pipe in one at a time.');
 const methodForm =
   /\bmethod["']?\s*[:=]\s*["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"/i;
@@ -94,7 +97,11 @@ function readAround(text: string): Input | undefined {
   if (first !== undefined)
     return found.size > 1 ? severalTokens : { ...readProgram(text), headers: [['Authorization', first]] };
   const [status, ...others] = new Set([...text.matchAll(statusForm)].map(([, logged, word = logged]) => word));
-  if (status !== undefined && others.length === 0) return { kind: 'response', status: Number(status) };
+  const description = findDescription(text);
+  const isOne = status !== undefined && others.length === 0;
+  if (isOne || description !== undefined) {
+    return { kind: 'response', status: isOne ? Number(status) : undefined, description };
+  }
   return unread('The input is not recognised. Pipe in a token, a curl command, a HAR, a request or a log line.');
 }
 
@@ -143,7 +150,9 @@ function readJson(text: string, entry: EntryChoice): Input {
   } catch {
     const repaired = repairToken(text);
     if (repaired !== undefined) return describeToken(repaired);
-    return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
+    return decodedForm.test(text)
+      ? decodedToken
+      : unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
   const collected = readCollection(value, entry);
@@ -155,6 +164,7 @@ function readJson(text: string, entry: EntryChoice): Input {
   if (typeof token === 'string') return describeToken({ token });
   if (hasReason(value)) return { kind: 'log-line', fields: value };
   if (isResponseBody(value)) return readResponseBody(value);
+  if (decodedForm.test(text)) return decodedToken;
   return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');
 }
 

@@ -67,6 +67,12 @@ export function findReasons({ status, error, description }: ResponseInput): read
     .map(([reason]) => reason);
 }
 
+/** Finds the longest description of a refusal in other text, such as the error of an HTTP client. */
+export function findDescription(text: string): string | undefined {
+  const all = Object.values(failures).map(({ description }) => description);
+  return all.filter((each) => text.includes(each)).toSorted((a, b) => b.length - a.length)[0];
+}
+
 function readBody(text: string | undefined): JsonObject {
   try {
     const value: unknown = JSON.parse(text ?? '{}');

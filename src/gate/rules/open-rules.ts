@@ -2,6 +2,7 @@ import { watchSettledFile } from '../../server/lifecycle/file.ts';
 import type { Reloads } from '../../server/lifecycle/reload.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
+import { messageOf } from '../../shown-text.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { findPlaceholders } from '../review/rule-warnings.ts';
 import { RulesError } from './rules.ts';
@@ -66,7 +67,7 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
     } catch (error) {
       lastReloadOk = 0;
       rejected = text;
-      log.write('error', 'rules_kept', { file: file.name, generation, problem: describe(error) });
+      log.write('error', 'rules_kept', { file: file.name, generation, problem: messageOf(error) });
       // An invalid file stays invalid until it changes; a late worker may be ready next time.
       if (!(error instanceof RulesError)) setTimeout(() => void enqueue('request'), retryInterval).unref();
     }
@@ -123,8 +124,4 @@ function readOrigin(origin: RulesOrigin): RulesFile {
 
 function contentOf({ text, files, keys }: RulesFile): string {
   return JSON.stringify([text, files, keys]);
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown';
 }

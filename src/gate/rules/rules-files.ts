@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/file.ts';
+import { showCode } from '../../shown-text.ts';
 import { type Rules, RulesError } from './rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
 import { formatRulesProblems } from './text/rules-text.ts';
@@ -64,7 +65,6 @@ function attempt<T>(path: string, read: () => T): T {
     if (cause instanceof IrregularFile) {
       throw new RulesError(`${path} is not a regular file. Name a regular file.`, { cause });
     }
-    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-    throw new RulesError(`${path} cannot be read${code}. Name a readable file.`, { cause });
+    throw new RulesError(`${path} cannot be read${showCode(cause)}. Name a readable file.`, { cause });
   }
 }

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { createPendingRequests, type PendingRequests } from '../../server/process/pending-requests.ts';
+import { messageOf } from '../../shown-text.ts';
 import type { OwnedRules } from './open-rules.ts';
 import { RulesError } from './rules.ts';
 import { type PreparedRules, parseRules, type RulesFollower, type RulesSource } from './rules-files.ts';
@@ -99,7 +100,7 @@ export function followRules(): RulesSource {
             const problem = await prepare(message.file).then((rules) => {
               ready = { attempt, rules };
               return '';
-            }, describeCause);
+            }, messageOf);
             reply({ type: 'rules', id: message.id, problem });
             return;
           }
@@ -120,10 +121,6 @@ export function followRules(): RulesSource {
       }),
     close: () => {},
   };
-}
-
-function describeCause(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown';
 }
 
 function send(worker: Worker, message: RulesMessage): void {

@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { parseJsonObject } from '../../jose/json.ts';
 import { readJwks } from '../../keys/jwks.ts';
 import type { FetchedKeys } from '../../keys/key-set-options.ts';
-import { codeOf } from '../lifecycle/file.ts';
+import { codeOf } from '../../shown-text.ts';
 import type { Log } from '../observation/log.ts';
 
 /** The last key sets on disk, by issuer. */
@@ -150,5 +150,5 @@ async function writeFile(file: string, text: string): Promise<void> {
 function describe(error: unknown): string {
   if (error instanceof UnusableFile) return error.message;
   const code = codeOf(error);
-  return code === 'ELOOP' ? 'It is a link.' : `It cannot be read or written (${code ?? 'unknown'}).`;
+  return code === 'ELOOP' ? 'It is a link.' : `It cannot be read or written (${code}).`;
 }

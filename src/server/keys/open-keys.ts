@@ -1,7 +1,7 @@
 import { readJwks } from '../../keys/jwks.ts';
 import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
-import { showText } from '../../shown-text.ts';
+import { messageOf, showText } from '../../shown-text.ts';
 import type { KeysView } from '../console/wire.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
@@ -105,11 +105,11 @@ async function awaitKeys({ issuer, set }: Opened): Promise<void> {
     await set.ready();
   } catch (cause) {
     set.close();
-    const problem = cause instanceof Error ? cause.message.replace(/\.$/, '') : 'unknown';
+    const problem = messageOf(cause).replace(/\.$/, '');
     throw new StartFailure(
       `the keys of ${issuer} could not be loaded, and this variant does not start without them: ${problem}`,
+      cause,
       exitCodes.unavailable,
-      { cause },
     );
   }
 }

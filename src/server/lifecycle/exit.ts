@@ -6,8 +6,8 @@ export class StartFailure extends Error {
   override readonly name = 'StartFailure';
   readonly exitCode: number;
 
-  constructor(message: string, exitCode: number, options?: { readonly cause?: unknown }) {
-    super(message, options);
+  constructor(message: string, cause?: unknown, exitCode: number = exitCodes.config) {
+    super(message, { cause });
     this.exitCode = exitCode;
   }
 }

@@ -25,17 +25,6 @@ export function readRegularFile(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** Returns the code of a system error, such as `ENOENT`. */
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
-}
-
-/** Shows the code in a message, if there is one. */
-export function showCode(error: unknown): string {
-  const code = codeOf(error);
-  return code === undefined ? '' : ` (${code})`;
-}
-
 /** Milliseconds between checks. The file is watched by name, so a renamed file is noticed too. */
 const checkInterval = 1000;
 /** Milliseconds that a changed file must stay unchanged: half of a YAML file is a complete YAML file. */

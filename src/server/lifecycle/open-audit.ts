@@ -1,9 +1,9 @@
 import { type Audit, createAudit } from '../../audit/audit.ts';
+import { codeOf } from '../../shown-text.ts';
 import { addDegraded, type Readiness } from '../admin/admin.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
-import { exitCodes, StartFailure } from './exit.ts';
-import { codeOf } from './file.ts';
+import { StartFailure } from './exit.ts';
 import type { ProcessContext } from './process-context.ts';
 
 /** Opens the audit trail of the settings; `undefined` if it is off. Throws `StartFailure` if the file cannot be opened. */
@@ -22,7 +22,7 @@ export function openAudit({ settings, readAgain, reloads, log, metrics }: Proces
       log.write('info', 'audit_reopened');
     } catch (error) {
       log.write('error', 'audit_reopen_failed', {
-        problem: codeOf(error) ?? 'unknown',
+        problem: codeOf(error),
         fix: 'The old file stays open.',
       });
     }
@@ -48,12 +48,12 @@ function open({ auditLog, auditFormat, auditFull, auditIdentity, logIdentitySecr
       identitySecret: logIdentitySecret,
       onState(state, error) {
         if (state === 'restored') log.write('info', 'audit_restored');
-        else log.write('error', 'audit_failed', { problem: codeOf(error) ?? 'unknown', full: auditFull });
+        else log.write('error', 'audit_failed', { problem: codeOf(error), full: auditFull });
       },
     });
   } catch (cause) {
-    const message = `AUDIT_LOG cannot be opened (${codeOf(cause) ?? 'unknown'}). Set the path of a file that this service can append to`;
-    throw new StartFailure(message, exitCodes.config, { cause });
+    const message = `AUDIT_LOG cannot be opened (${codeOf(cause)}). Set the path of a file that this service can append to`;
+    throw new StartFailure(message, cause);
   }
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from '../../shown-text.ts';
 import type { Log } from '../observation/log.ts';
 
 export interface Reloads {
@@ -35,6 +36,6 @@ async function run(reload: () => void | Promise<void>, log: Log): Promise<void> 
   try {
     await reload();
   } catch (error) {
-    log.write('error', 'reload_failed', { problem: error instanceof Error ? error.message : 'unknown' });
+    log.write('error', 'reload_failed', { problem: messageOf(error) });
   }
 }

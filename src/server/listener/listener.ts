@@ -1,7 +1,7 @@
 import { chmod, chown, lstat, readFile, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../lifecycle/file.ts';
+import { codeOf } from '../../shown-text.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 export interface ListenAddress {
@@ -170,9 +170,9 @@ const reasons: Readonly<Record<string, Describe>> = {
 };
 
 export function describeListenFailure(address: FailedAddress, cause: unknown): string {
-  const code = codeOf(cause) ?? '';
+  const code = codeOf(cause);
   const describe = Object.hasOwn(reasons, code) ? reasons[code] : undefined;
   const { host, port } = address.settings;
-  const why = describe?.(address) ?? `the system reports ${code || 'no cause'}. Correct ${host} or ${port}`;
+  const why = describe?.(address) ?? `the system reports ${code}. Correct ${host} or ${port}`;
   return `cannot listen on ${address.shown}; ${why}`;
 }

@@ -2,8 +2,9 @@ import { hash, X509Certificate } from 'node:crypto';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TLSSocket, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { codeOf, IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
+import { codeOf } from '../../shown-text.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
+import { IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -52,9 +53,7 @@ export async function openTls({
   try {
     material = read();
   } catch (cause) {
-    throw new StartFailure(`TLS_CERT, TLS_KEY or TLS_CLIENT_CA cannot be used. ${describe(cause)}`, exitCodes.config, {
-      cause,
-    });
+    throw new StartFailure(`TLS_CERT, TLS_KEY or TLS_CLIENT_CA cannot be used. ${describe(cause)}`, cause);
   }
   let expiresAt = warnOfExpiry(material.cert, log);
   let reloadOk = 1;
@@ -150,6 +149,6 @@ function createFailureLog(log: Log, metrics: Metrics): (error: Error, socket: TL
 /** Reveals nothing of the files, of which one is a private key. */
 function describe(error: unknown): string {
   const files = 'a certificate with its chain and the key that belongs to it';
-  const problem = error instanceof IrregularFile ? 'not a regular file' : (codeOf(error) ?? 'unknown');
+  const problem = error instanceof IrregularFile ? 'not a regular file' : codeOf(error);
   return `Set the paths of files in PEM: ${files} (${problem})`;
 }

@@ -1,8 +1,9 @@
 import cluster from 'node:cluster';
 import { parseJsonObject } from '../../jose/json.ts';
+import { showCode } from '../../shown-text.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { IrregularFile, LargeFile, readRegularFile, showCode, watchSettledFile } from '../lifecycle/file.ts';
+import { IrregularFile, LargeFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 
 const maxFileBytes = 32 * 1024 * 1024;
@@ -48,7 +49,7 @@ export function readDenyList(file: string, exitCode: number = exitCodes.config):
     denyList.replace(readValues(file));
   } catch (cause) {
     const problem = describe(cause).replace(/\.$/, '');
-    throw new StartFailure(`DENY_LIST cannot be used. ${problem}`, exitCode, { cause });
+    throw new StartFailure(`DENY_LIST cannot be used. ${problem}`, cause, exitCode);
   }
   return denyList;
 }

@@ -11,8 +11,8 @@ import {
 } from '../../dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
 import { Refused } from '../../refused.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { codeOf } from '../lifecycle/file.ts';
+import { codeOf, messageOf } from '../../shown-text.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { type ReplayHealth, watchReplay } from '../observation/replay-health.ts';
@@ -60,9 +60,7 @@ async function openRedis({ settings, log, metrics }: ProcessContext): Promise<Op
     ...(await readRedisOptions(settings)),
     onConnection: (_, cause) => health?.noteConnection(cause),
   }).catch((cause: unknown) => {
-    throw new StartFailure(cause instanceof Error ? cause.message : 'Redis cannot be used', exitCodes.config, {
-      cause,
-    });
+    throw new StartFailure(messageOf(cause), cause);
   });
   const latency = metrics.histogram('portcullis_replay_store_seconds', 'Time of a Redis call for a proof.').series();
   health = watchReplay(redis, {
@@ -147,7 +145,7 @@ export type RedisSettings = Pick<
 export async function readRedisOptions(settings: RedisSettings): Promise<RedisReplayOptions> {
   const { replayCa, replayCert, replayKey, sentinelUsername: username, sentinelPassword: password } = settings;
   if ((replayCert === '') !== (replayKey === '')) {
-    throw new StartFailure('REPLAY_CERT and REPLAY_KEY: set both, or none', exitCodes.config);
+    throw new StartFailure('REPLAY_CERT and REPLAY_KEY: set both, or none');
   }
   const tls = {
     ...(replayCa !== '' && { ca: await readPem('REPLAY_CA', replayCa) }),
@@ -166,7 +164,7 @@ async function readPem(setting: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    const problem = `${setting} cannot be read (${codeOf(cause) ?? 'unknown'}). Set a readable PEM file`;
-    throw new StartFailure(problem, exitCodes.config, { cause });
+    const problem = `${setting} cannot be read (${codeOf(cause)}). Set a readable PEM file`;
+    throw new StartFailure(problem, cause);
   }
 }

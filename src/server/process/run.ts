@@ -196,7 +196,7 @@ async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: 
   } catch (cause) {
     const name = isUnix ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
     const shown = descriptor === undefined ? name : 'the socket of systemd';
-    throw new StartFailure(describeListenFailure({ shown, isUnix, settings }, cause), exitCodes.unavailable, { cause });
+    throw new StartFailure(describeListenFailure({ shown, isUnix, settings }, cause), cause, exitCodes.unavailable);
   }
 }
 

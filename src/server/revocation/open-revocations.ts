@@ -8,12 +8,13 @@ import {
   type Revocations,
   readRevocations,
 } from '../../revocation/revocations.ts';
+import { messageOf } from '../../shown-text.ts';
 import { openSignals, type Signals } from '../../signals/receiver.ts';
 import { addStreamDoubts, type StreamEvent } from '../../signals/stream.ts';
 import { createStreamHealth } from '../../signals/stream-health.ts';
 import { readStreams } from '../../signals/stream-options.ts';
 import { addDegraded, type Readiness } from '../admin/admin.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
@@ -114,8 +115,7 @@ async function openStore({ settings, log, readRedis }: OpenOptions): Promise<Rev
       },
     });
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : 'Redis cannot be used';
-    throw new StartFailure(problem, exitCodes.config, { cause });
+    throw new StartFailure(messageOf(cause), cause);
   }
 }
 

@@ -1,11 +1,12 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { readNodeBytes } from '../../adapters/node-request.ts';
 import { isMediaType } from '../../http/event-post.ts';
+import { isSameSecret } from '../../http/same-secret.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { readRegularFile, showCode } from '../lifecycle/file.ts';
+import { showCode } from '../../shown-text.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
+import { readRegularFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { OwnedRevocations } from './open-revocations.ts';
 
@@ -24,9 +25,9 @@ export function openRevokeEndpoint(
   const { adminKeyFile: file, clockTolerance } = settings;
   if (file === '' || owned === undefined) return undefined;
   const { revocations } = owned;
-  let key = readKey(file);
+  let key = readAdminKey(file);
   reloads.add(() => {
-    key = readKey(file);
+    key = readAdminKey(file);
     log.write('info', 'admin_key_reloaded');
   });
 
@@ -74,13 +75,12 @@ function parseCutoff(body: Buffer, tolerance: number, readIssuers: Issuers): Cut
 
 function isKey(authorization: string | undefined, key: string): boolean {
   const [, sent = ''] = /^bearer +(.*)$/is.exec(authorization ?? '') ?? [];
-  // Compared by their hashes, in a time that says nothing about how much is equal.
-  return timingSafeEqual(hash('sha256', sent, 'buffer'), hash('sha256', key, 'buffer'));
+  return isSameSecret(sent, key);
 }
 
-function readKey(file: string): string {
-  const fail = (problem: string, cause?: unknown): StartFailure =>
-    new StartFailure(`ADMIN_KEY_FILE ${problem}`, exitCodes.config, { cause });
+/** Reads the key of the admin endpoint. Throws `StartFailure`. */
+export function readAdminKey(file: string): string {
+  const fail = (problem: string, cause?: unknown): StartFailure => new StartFailure(`ADMIN_KEY_FILE ${problem}`, cause);
   let key = '';
   try {
     key = readRegularFile(file, maxKeyBytes).toString('utf8').trim();

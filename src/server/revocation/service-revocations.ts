@@ -3,6 +3,7 @@ import { type LogoutOutcome, openBackchannelLogout } from '../../logout/backchan
 import type { AnyServerOptions } from '../../resource-server/options.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
 import { type Revocations, readRevocations } from '../../revocation/revocations.ts';
+import { messageOf } from '../../shown-text.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { serveEvents } from '../http/event-endpoints.ts';
 import type { StreamApp } from '../http/exchange.ts';
@@ -48,7 +49,7 @@ export function receiveEvents(
         onLogout(outcome, cause) {
           counter.series(`{outcome="${outcome}"}`).value++;
           if (outcome === 'unavailable') {
-            log.write('warn', 'logout_failed', { message: cause instanceof Error ? cause.message : 'unknown' });
+            log.write('warn', 'logout_failed', { message: messageOf(cause) });
           }
         },
       });

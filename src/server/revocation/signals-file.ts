@@ -1,10 +1,11 @@
 import * as v from 'valibot';
 import { parseJsonObject } from '../../jose/json.ts';
 import { isPlainHttps } from '../../outbound/https-address.ts';
+import { showCode } from '../../shown-text.ts';
 import { type SignalName, signalNames } from '../../signals/signal-names.ts';
 import { longestVerifyEvery, type StreamOptions, streamNameGrammar } from '../../signals/stream-options.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { readRegularFile, showCode } from '../lifecycle/file.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
+import { readRegularFile } from '../lifecycle/file.ts';
 import type { Settings } from '../settings/settings.ts';
 
 const https = (description: string) => v.pipe(v.string(), v.regex(/^https:\/\/[^\s#@]+$/), v.description(description));
@@ -85,8 +86,7 @@ export function readSignalsFile({
   spellings,
 }: Settings): Readonly<Record<string, StreamOptions>> {
   const name = spellings['SHARED_SIGNALS'] ?? 'SHARED_SIGNALS';
-  const fail = (problem: string): StartFailure =>
-    new StartFailure(`${name} cannot be used. ${problem}`, exitCodes.config);
+  const fail = (problem: string): StartFailure => new StartFailure(`${name} cannot be used. ${problem}`);
   const parsed = v.safeParse(signalsSchema, parseJsonObject(readBytes(file, fail)));
   if (!parsed.success) {
     const at = v.getDotPath(parsed.issues[0]);

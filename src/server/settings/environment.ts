@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { readProxyAddress } from '../../outbound/https-address.ts';
+import { codeOf } from '../../shown-text.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -87,8 +88,7 @@ export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
     const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
     return text === '' ? { fix: `The file is empty. ${fileFix}` } : text;
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    return { fix: `The file cannot be read (${code}). ${fileFix}` };
+    return { fix: `The file cannot be read (${codeOf(error)}). ${fileFix}` };
   }
 }
 

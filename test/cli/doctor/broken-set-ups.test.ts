@@ -31,9 +31,11 @@ afterEach(async () => {
 async function examine({ title, code, fix, prepare }: BrokenSetUp): Promise<void> {
   const { args = [], settings = {} } = await prepare(workshop);
   const { provider } = workshop;
-  const healthy = { IDP_AUDIENCE: 'https://api.example/', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+  const issuer = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: 'https://api.example/' };
   const { findings } = await runDoctor(args, {
-    ...('RULES' in settings ? {} : { IDP_DOMAIN: provider.domain, NODE_EXTRA_CA_CERTS: provider.caFile, ...healthy }),
+    // Ports that no other process of this host can have.
+    ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' },
+    ...('RULES' in settings ? {} : { ...issuer, NODE_EXTRA_CA_CERTS: provider.caFile }),
     ...settings,
   });
   const { level } = findingCodes[code];

@@ -37,7 +37,8 @@ describe('doctor without settings, with a running dev', () => {
   });
 
   it('provider and service → both are checked', async () => {
-    await idp.announceService({ service: service.url }, { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience });
+    const variables = { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience, PORT: '0', ADMIN_PORT: '0' };
+    await idp.announceService({ service: service.url }, variables);
     const { status, stderr, levels } = await doctor();
     expect([status, stderr]).toEqual([0, note()]);
     expect(levels).toMatchObject({ ...good, outside: 'ok', headers: 'ok' });

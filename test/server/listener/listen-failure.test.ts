@@ -25,7 +25,7 @@ describe('an unavailable address → cause and fix', () => {
     ['EAFNOSUPPORT', '::1:80', /Set ADMIN_HOST to an IPv4 address$/],
     ['EMFILE', '127.0.0.1:80', /; the system reports EMFILE\. Correct ADMIN_HOST or PORTCULLIS_ADMIN_PORT$/],
     ['constructor', '127.0.0.1:80', /the system reports constructor/],
-    [undefined, '127.0.0.1:80', /the system reports no cause/],
+    [undefined, '127.0.0.1:80', /the system reports unknown/],
   ])('%s of %s → %s', (code, shown, words) => {
     expect(say(code, shown)).toMatch(words);
     expect(say(code, shown)).toContain(`cannot listen on ${shown}; `);

@@ -146,4 +146,3 @@ export const rulesSchema = v.pipe(
 export type RulesDocument = v.InferOutput<typeof rulesSchema>;
 export type RuleEntry = NonNullable<RulesDocument['rules']>[number];
 export type ScopeEntry = NonNullable<RulesDocument['scope']>;
-export type IssuerEntry = NonNullable<RulesDocument['issuers']>[string];
