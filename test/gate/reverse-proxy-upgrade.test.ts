@@ -88,6 +88,14 @@ describe('WebSocket', () => {
     await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
   });
 
+  it('header values outside ASCII → their bytes unchanged', async () => {
+    const named = agreed.replace('\r\n\r\n', '\r\nX-Name: \xe9\r\n\r\n');
+    const { proxied } = await stage((socket) => void socket.write(Buffer.from(named, 'latin1')));
+    const tunnel = await openTunnel(proxied);
+    expect(await tunnel.read('\r\n\r\n')).toContain('\r\nX-Name: \xe9\r\n');
+    tunnel.socket.destroy();
+  });
+
   it('the upstream ends it → the client sees the end', async () => {
     const { upstream, proxied } = await stage(echo);
     const tunnel = await openTunnel(proxied);

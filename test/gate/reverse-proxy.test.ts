@@ -99,6 +99,18 @@ describe('a request', () => {
     expect(upstream.arrivals[0]).toMatch(/\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello$/);
   });
 
+  it.each(['Content-Length: 2000000', 'Content-Length: 2', 'Transfer-Encoding: chunked'])(
+    'a head before its body, %s → arrives first, with the bytes of its values',
+    async (length) => {
+      const { upstream, proxied } = await stage(() => {});
+      const client = connect(proxied.port, '127.0.0.1');
+      const head = `POST / HTTP/1.1\r\nHost: api.example\r\nX-Name: \xe9\r\n${length}\r\n\r\n`;
+      client.write(Buffer.from(head, 'latin1'));
+      await vi.waitFor(() => expect(upstream.arrivals[0]).toMatch(/\r\nX-Name: \xe9\r\n[\s\S]*\r\n\r\n$/), 5000);
+      client.destroy();
+    },
+  );
+
   it('a chunked body with trailers → both arrive, except trailers of framing, routing, authentication or identity', async () => {
     const identity = { names: ['X-Auth-Subject'], values: ['me'] };
     const { upstream, proxied } = await stage(

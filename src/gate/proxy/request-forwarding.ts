@@ -196,14 +196,14 @@ function forwardBody(
       if (!request.writableNeedDrain) incoming.resume();
     });
   } else if (typeof head.body === 'number' && head.body > largeBody) {
-    request.flushHeaders();
+    request.write('', 'latin1');
     grace = setTimeout(begin, graceMilliseconds);
   } else {
     begin();
     // The head is sent with the first chunk of the body if that has arrived.
     setImmediate(() => {
       if (chunks.length > 0) sendChunks();
-      else if (!hasBegun && !writer.isOver()) request.flushHeaders();
+      else if (!hasBegun && !writer.isOver()) request.write('', 'latin1');
     });
   }
   return () => {

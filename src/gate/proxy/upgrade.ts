@@ -43,7 +43,7 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
     writer.handOver();
     outgoing.statusCode = 101;
     const taken = takeSocket();
-    taken.socket.write(formatHead(response, forwarding.responseHeaders ?? []));
+    taken.socket.write(formatHead(response, forwarding.responseHeaders ?? []), 'latin1');
     pipe(taken, socket);
     pipe({ socket, head: rest }, taken.socket);
   });
