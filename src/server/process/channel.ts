@@ -19,7 +19,8 @@ export interface PrimaryFunctions {
   /** The worker has taken the connection with this id. */
   taken(id: number): void;
   counted(metrics: MetricsSnapshot): void;
-  keys(request: KeysRequest): Promise<KeysResponse>;
+  /** Calls `keys` of the worker before it resolves, unless the primary process refuses to fetch now. */
+  keys(request: KeysRequest): Promise<'sent' | 'throttled'>;
   shareReplay(): SharedReplay;
   /** Receives the proofs of one event-loop iteration. */
   witness(proofs: readonly WitnessedProof[]): readonly WitnessOutcome[];
@@ -71,12 +72,6 @@ export interface KeysRequest {
   readonly place: KeyPlace;
   /** Requests keys that are newer than the keys of N fetches. `undefined`: no fetch is requested. */
   readonly newerThan: number | undefined;
-}
-
-export interface KeysResponse {
-  /** True if the primary process refuses to fetch now. */
-  readonly throttled: boolean;
-  readonly news?: KeyNews | undefined;
 }
 
 /** An event of a stream. Without `body`, it was too large. */

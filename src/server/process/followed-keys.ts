@@ -2,23 +2,30 @@ import { type Jwks, readJwks } from '../../keys/jwks.ts';
 import type { KeySet } from '../../keys/key-set.ts';
 import type { KeyOwner } from '../keys/open-keys.ts';
 import { collectAlgorithms, type KeyNews, type KeySource, nameKeys } from '../keys/service-keys.ts';
-import type { KeysRequest, KeysResponse, PrimaryChannel } from './channel.ts';
+import type { KeysRequest, PrimaryChannel, WorkerChannel } from './channel.ts';
 
 /** Milliseconds for one fetch by the owner, and its response. */
 const responseTimeout = 5000;
 /** Seconds without another request, after the owner has refused to fetch. */
 const throttleSeconds = 1;
 
-/** Responds to a worker. The primary process fetches, so that a flood costs the provider as much as one process. */
-export async function provideKeys(owner: KeyOwner, { issuer, place, newerThan }: KeysRequest): Promise<KeysResponse> {
+/** Sends keys to a worker. The primary process fetches, so that a flood costs the provider as much as one process. */
+export async function provideKeys(
+  owner: KeyOwner,
+  { issuer, place, newerThan }: KeysRequest,
+  channel: WorkerChannel,
+): Promise<'sent' | 'throttled'> {
   const name = nameKeys(issuer, place);
   const keys = await owner.open(issuer, place);
   // Newer keys, which another worker has requested, need no other fetch.
   const needsFetch = newerThan !== undefined && (owner.news(name)?.fetches ?? 0) <= newerThan;
   const fetch = needsFetch ? keys.set.refetch() : undefined;
-  if (needsFetch && fetch === undefined) return { throttled: true };
+  if (needsFetch && fetch === undefined) return 'throttled';
   await fetch;
-  return { throttled: false, news: owner.news(name) };
+  const news = owner.news(name);
+  // Not in the response: the worker would read it after news that was sent later.
+  if (news !== undefined) channel.call('keys', { name, news });
+  return 'sent';
 }
 
 /** The keys that the primary process fetches, as a worker uses them. A worker has them before its first connection. */
@@ -27,11 +34,8 @@ export function followKeys(channel: PrimaryChannel): KeySource {
   channel.provide({ keys: ({ name, news }) => followed.get(name)?.follow(news) });
   return {
     async open(issuer, place = {}) {
-      const request = async (newerThan?: number): Promise<boolean> => {
-        const response = await channel.request('keys', responseTimeout, { issuer, place, newerThan });
-        if (response?.news !== undefined) keys.follow(response.news);
-        return response?.throttled ?? true;
-      };
+      const request = async (newerThan?: number): Promise<boolean> =>
+        (await channel.request('keys', responseTimeout, { issuer, place, newerThan })) !== 'sent';
       const keys = createFollowedKeys(request);
       followed.set(nameKeys(issuer, place), keys);
       await request();

@@ -99,7 +99,7 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   const workers = startWorkers({
     ...{ count, log, handOver },
     provide: (channel) => ({
-      keys: (request) => provideKeys(keySource, request),
+      keys: (request) => provideKeys(keySource, request, channel),
       ...replay,
       ...relay?.(channel),
       ...(opened !== undefined && { showDecisions: opened.take }),
