@@ -21,7 +21,7 @@ export function showValue(value: unknown, length?: number): string {
   return showText(typeof value === 'string' ? value : (JSON.stringify(value) ?? 'absent'), length);
 }
 
-/** The message of an error. */
+/** Returns the message of an error; `unknown` for another value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown';
 }

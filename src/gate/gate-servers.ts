@@ -192,7 +192,7 @@ function openIntrospection(options: Parameters<typeof createIntrospection>[0]): 
 }
 
 function readClientSecret(file: string): string {
-  const secret = readSecret(file);
-  if (typeof secret === 'string') return secret;
-  throw new RulesError(`clientSecretFile ${file} cannot be used. ${secret.fix}`);
+  const read = readSecret(file);
+  if (typeof read === 'string' && read.trim() !== '') return read.trim();
+  throw new RulesError(`clientSecretFile ${file} cannot be used. Name a readable file that has only the secret in it.`);
 }

@@ -130,8 +130,6 @@ function readBytes(file: string, fail: (problem: string) => StartFailure): Buffe
   try {
     return readRegularFile(file, maxFileBytes);
   } catch (error) {
-    throw fail(
-      `A file cannot be read${showCode(error)}. Set paths of readable files of at most ${maxFileBytes} bytes.`,
-    );
+    throw fail(`A file cannot be read${showCode(error)}. Set paths of readable files of at most ${maxFileBytes} bytes`);
   }
 }
