@@ -371,9 +371,9 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 10,280 lines; all sources: at most 43,192', () => {
-    expect(count((path) => core.includes(folderOf(path)))).toBeLessThanOrEqual(10_280);
-    expect(count(() => true)).toBeLessThanOrEqual(43_192);
+  it('the core: at most 11,500 lines; all sources: at most 45,000', () => {
+    expect(count((path) => core.includes(folderOf(path)))).toBeLessThanOrEqual(11_500);
+    expect(count(() => true)).toBeLessThanOrEqual(45_000);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {
