@@ -1,5 +1,4 @@
-import type { LocalTokens } from '../serve/app-route.ts';
-import { createServeCommand } from '../serve/service.ts';
+import { serveCommand } from '../serve/service.ts';
 import { readSettings } from '../server/settings/settings.ts';
 import { requireValid } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
@@ -15,16 +14,6 @@ export async function runServe({ rest: args }: Flags<'serve'>, environment: Node
   return runService(
     environment,
     () => readSettings({ args, environment }),
-    () => createServeCommand((issuer) => findLocalTokens(issuer, environment)),
+    () => serveCommand,
   );
-}
-
-async function findLocalTokens(issuer: string, environment: NodeJS.ProcessEnv): Promise<LocalTokens | undefined> {
-  // Loaded only for the documentation page of a service whose issuer is on this host.
-  const { findLocalProvider, findRunning } = await import('../dev/provider/running.ts');
-  const { findCacheFolder } = await import('../dev/provider/cache-folder.ts');
-  const folder = findCacheFolder(environment);
-  const [client, provider] = await Promise.all([findRunning(folder, issuer), findLocalProvider(folder, issuer)]);
-  if (client === undefined) return undefined;
-  return { admin: provider?.issuer === issuer ? provider.admin : undefined, token: client.getToken };
 }

@@ -6,16 +6,6 @@ import type { Answer, HeaderList } from '../server/http/answer.ts';
 import type { Exchange, Route } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import type { FindFlows } from './docs/provider-flows.ts';
-
-/** The local provider of `portcullis dev`. */
-export interface LocalTokens {
-  /** URL of the admin listener, which has the console. */
-  readonly admin: string | undefined;
-  token(options: { readonly scope: string; readonly jkt?: string }): Promise<string>;
-}
-
-export type FindLocalTokens = (issuer: string) => Promise<LocalTokens | undefined>;
 
 export interface AppOptions {
   readonly settings: Pick<
@@ -26,10 +16,6 @@ export interface AppOptions {
   readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;
   readonly version: string;
-  /** Default: unknown flows. */
-  readonly findFlows?: FindFlows;
-  /** Default: no local provider. */
-  readonly findLocalTokens?: FindLocalTokens | undefined;
 }
 
 export type Respond = (exchange: Exchange) => Answer | Refused | Promise<Answer>;

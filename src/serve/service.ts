@@ -1,5 +1,4 @@
 import { createReadExternalUrl } from '../http/external-url.ts';
-import { maxAnswerBytes } from '../keys/discovery.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
@@ -13,24 +12,20 @@ import type { Command, Service, ServiceOptions } from '../server/process/service
 import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
-import type { Variant } from '../server/variants/variants.ts';
 import { createApp } from './app.ts';
-import type { FindLocalTokens } from './app-route.ts';
-import { describeScopes } from './docs/openapi.ts';
-import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
 
-export const createServeCommand = (findLocalTokens: FindLocalTokens): Command => ({
+export const serveCommand: Command = {
   name: 'serve',
-  createService: (options) => createService(options, findLocalTokens),
+  createService,
   async openPrimary({ settings }, keyOwner) {
     const { issuer } = settings;
     const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
     return { onReady: () => keys?.fetch(), routes: () => describeEndpoints(settings.variant.endpoints) };
   },
-});
+};
 
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
-export async function createService(options: ServiceOptions, findLocalTokens?: FindLocalTokens): Promise<Service> {
+export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, replay } = options;
   const { variant, issuer, spellings } = settings;
   const domainName = spellings[variant.names.domain] ?? variant.names.domain;
@@ -65,8 +60,6 @@ export async function createService(options: ServiceOptions, findLocalTokens?: F
       ...(externalUrl !== undefined && { pinned: externalUrl }),
     }),
     version: readVersion(),
-    findLocalTokens,
-    ...(issuer !== undefined && settings.docs && { findFlows: openFlows(issuer, variant) }),
   });
 
   registerCacheMetrics(metrics, resourceServer);
@@ -102,29 +95,6 @@ export async function createService(options: ServiceOptions, findLocalTokens?: F
     drain: parts.drain,
     close: parts.close,
   };
-}
-
-/** Seconds that a reader of the documentation waits for the provider. */
-const flowsTimeout = 2;
-
-function openFlows(issuer: string, { endpoints }: Variant): FindFlows {
-  const slash = issuer.endsWith('/') ? '' : '/';
-  const url = `${issuer}${slash}.well-known/openid-configuration`;
-  return createFindFlows({
-    async fetchDocument() {
-      // Loading the HTTP client would delay the start.
-      const { createOutbound } = await import('../outbound/outbound.ts');
-      const outbound = createOutbound();
-      try {
-        const limits = { timeoutSeconds: flowsTimeout, maxBytes: maxAnswerBytes };
-        return (await outbound.fetchJson(url, limits)).value;
-      } finally {
-        outbound.close();
-      }
-    },
-    scopes: describeScopes(endpoints),
-    now: () => Date.now() / 1000,
-  });
 }
 
 function warnOfScheme(log: Log, name: string): void {

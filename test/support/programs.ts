@@ -10,7 +10,6 @@ const packages = {
   chromium: 'chromium',
   curl: 'curl',
   faketime: 'faketime',
-  fish: 'fish',
   haproxy: 'haproxy',
   jq: 'jq',
   mkfifo: 'coreutils',
@@ -24,7 +23,6 @@ const packages = {
   'redis-server': 'redis-server',
   'systemd-analyze': 'systemd',
   tinyproxy: 'tinyproxy',
-  zsh: 'zsh',
 } as const;
 
 /** PyJWT as Debian installs it, a module and not a program. */

@@ -241,19 +241,6 @@ export const commandTable = {
     settings: 'all',
     examples: ['portcullis config', 'portcullis config --settings settings.json', 'portcullis config --json'],
   },
-  completions: {
-    summary: 'Print the script that completes commands and flags in a shell.',
-    forms: ['bash|zsh|fish'],
-    reads:
-      'Load it at the start of the shell: in ~/.bashrc, in ~/.zshrc after compinit, or as a file in ~/.config/fish/completions.',
-    flags: {},
-    settings: 'none',
-    examples: [
-      'source <(portcullis completions bash)',
-      'source <(portcullis completions zsh)',
-      'portcullis completions fish > ~/.config/fish/completions/portcullis.fish',
-    ],
-  },
 } as const satisfies Readonly<Record<string, CommandRow>>;
 
 export type CommandName = keyof typeof commandTable;

@@ -19,7 +19,6 @@ const commands: { readonly [Name in CommandName]: () => Promise<Run<Name>> } = {
   rules: async () => (await import('../rules.ts')).runRules,
   revoke: async () => (await import('../revoke.ts')).runRevoke,
   config: async () => (await import('../config.ts')).runConfig,
-  completions: async () => (await import('./completions.ts')).runCompletions,
 };
 
 /** Runs a command with its arguments, or prints its help. Returns the exit status. */

@@ -3,7 +3,6 @@ import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credenti
 import { metadataPath } from '../../refusal/challenge.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import type { Endpoint } from '../../server/variants/endpoints.ts';
-import type { OAuthFlows } from './provider-flows.ts';
 
 export interface OpenApiSources {
   readonly endpoints: readonly Endpoint[];
@@ -24,39 +23,20 @@ const securitySchemes = {
   },
 } as const satisfies Readonly<Record<Scheme, Json>>;
 
-function describeProvider(issuer: string, flows: OAuthFlows | undefined): Json {
-  const description = 'Clients get an access token from this provider.';
-  if (flows !== undefined) return { type: 'oauth2', flows, description };
-  const slash = issuer.endsWith('/') ? '' : '/';
-  return {
-    type: 'openIdConnect',
-    openIdConnectUrl: `${issuer}${slash}.well-known/openid-configuration`,
-    description,
-  };
-}
-
-export interface DocumentPlace {
-  readonly base: string;
-  readonly flows: OAuthFlows | undefined;
-}
-
-export function placeDocument(document: Json, issuer: string | undefined, { base, flows }: DocumentPlace): Json {
+/** The document with the URL of the service, and with the provider of its tokens. */
+export function placeDocument(document: Json, issuer: string | undefined, base: string): Json {
   const placed = { ...document, servers: [{ url: base }] };
-  const provider = issuer === undefined ? undefined : describeProvider(issuer, flows);
-  if (provider === undefined) return placed;
+  if (issuer === undefined) return placed;
   const components = document['components'] as { readonly securitySchemes: Json }; // as createOpenApi has made it
+  const provider = {
+    type: 'openIdConnect',
+    openIdConnectUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+    description: 'Clients get an access token from this provider.',
+  };
   return {
     ...placed,
     components: { ...components, securitySchemes: { ...components.securitySchemes, Provider: provider } },
   };
-}
-
-export function describeScopes(endpoints: readonly Endpoint[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    endpoints.flatMap(({ access, path }) =>
-      access === 'open' ? [] : (access.scopes ?? []).map((scope) => [scope, `Required for ${path}`]),
-    ),
-  );
 }
 
 /** Creates the OpenAPI 3.1 document from the records of the routes. */

@@ -3,8 +3,7 @@ import { type Failure, failures, type Reason, reasonsElsewhere } from '../../../
 import type { DpopMode } from '../../../src/http/credentials.ts';
 import { metadataPath } from '../../../src/refusal/challenge.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import { createOpenApi, describeScopes, placeDocument } from '../../../src/serve/docs/openapi.ts';
-import { createFindFlows, readFlows } from '../../../src/serve/docs/provider-flows.ts';
+import { createOpenApi, placeDocument } from '../../../src/serve/docs/openapi.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 // The part of OpenAPI 3.1 that the document uses.
@@ -194,104 +193,25 @@ describe('location', () => {
     version: '1.2.3',
   });
   const base = 'https://api.example/v1';
-  const issuer = 'https://idp.example/realms/main';
-  const scopes = describeScopes(endpoints);
 
   it('servers → the URL of the service; everything else is unchanged', () => {
-    const placed = placeDocument(document, undefined, { base, flows: undefined });
-    expect(placed).toEqual({ ...document, servers: [{ url: base }] });
+    expect(placeDocument(document, undefined, base)).toEqual({ ...document, servers: [{ url: base }] });
   });
 
-  it('nothing is known of the provider but its issuer → where tools read its flows', () => {
-    expect(placeDocument(document, issuer, { base, flows: undefined })).toMatchObject({
-      components: {
-        securitySchemes: {
-          Bearer: { scheme: 'bearer' },
-          Provider: {
-            type: 'openIdConnect',
-            openIdConnectUrl: 'https://idp.example/realms/main/.well-known/openid-configuration',
+  it.each(['https://idp.example/realms/main', 'https://idp.example/realms/main/'])(
+    'issuer %s → where tools read its flows',
+    (issuer) => {
+      expect(placeDocument(document, issuer, base)).toMatchObject({
+        components: {
+          securitySchemes: {
+            Bearer: { scheme: 'bearer' },
+            Provider: {
+              type: 'openIdConnect',
+              openIdConnectUrl: 'https://idp.example/realms/main/.well-known/openid-configuration',
+            },
           },
         },
-      },
-    });
-  });
-
-  it('its discovery document → its flows, with the scopes of the endpoints', () => {
-    const flows = readFlows(
-      {
-        authorization_endpoint: 'https://idp.example/auth',
-        token_endpoint: 'https://idp.example/token',
-        grant_types_supported: ['authorization_code', 'client_credentials'],
-      },
-      scopes,
-    );
-    const expected = {
-      authorizationCode: {
-        authorizationUrl: 'https://idp.example/auth',
-        tokenUrl: 'https://idp.example/token',
-        scopes,
-      },
-      clientCredentials: { tokenUrl: 'https://idp.example/token', scopes },
-    };
-    expect(scopes).toEqual({ 'read:messages': 'Required for /api/private-scoped' });
-    expect(flows).toEqual(expected);
-    expect(placeDocument(document, issuer, { base, flows })).toMatchObject({
-      components: { securitySchemes: { Provider: { type: 'oauth2', flows: expected } } },
-    });
-  });
-
-  it.each([
-    [{}, undefined],
-    [{ token_endpoint: 'http://idp.example/token' }, undefined],
-    [{ token_endpoint: 'https://idp.example/token', authorization_endpoint: 'javascript:alert(1)' }, {}],
-    [
-      { token_endpoint: 'https://idp.example/token', authorization_endpoint: 'https://idp.example/auth' },
-      { authorizationCode: expect.anything() },
-    ],
-  ])('%j → only flows that have their addresses, over https', (discovery, expected) => {
-    expect(readFlows(discovery, scopes)).toEqual(expected);
-  });
-});
-
-describe('flows are read on request', () => {
-  const known = { token_endpoint: 'https://idp.example/token', grant_types_supported: ['client_credentials'] };
-
-  it('many at once → one call; again after ten minutes', async () => {
-    let now = 0;
-    let calls = 0;
-    const fetchDocument = async () => {
-      calls++;
-      return known;
-    };
-    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
-    expect(calls).toBe(0);
-    const all = await Promise.all([find(), find(), find()]);
-    expect([calls, new Set(all).size]).toEqual([1, 1]);
-    now = 599;
-    expect(find()).toBe(all[0]);
-    now = 600;
-    await find();
-    expect(calls).toBe(2);
-  });
-
-  it('the provider is away → no flows, one call a minute; what was known stays', async () => {
-    let now = 0;
-    let calls = 0;
-    let isAway = true;
-    const fetchDocument = async () => {
-      calls++;
-      if (isAway) throw new Error('away');
-      return known;
-    };
-    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
-    expect(await find()).toBeUndefined();
-    expect([find(), calls]).toEqual([undefined, 1]);
-    now = 60;
-    isAway = false;
-    const flows = await find();
-    expect(flows).toMatchObject({ clientCredentials: { tokenUrl: known.token_endpoint } });
-    now = 700;
-    isAway = true;
-    expect(await find()).toBe(flows);
-  });
+      });
+    },
+  );
 });
