@@ -67,7 +67,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
 
   return {
     async prepare(rules, common, parts) {
-      const nextIntrospections = openIntrospections(rules.introspections, introspections);
+      const nextIntrospections = openIntrospections(rules, introspections);
       const opened = await openKeys(rules);
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
@@ -78,7 +78,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
         ...(externalUrl !== undefined && { externalUrl }),
         openServer(requirements) {
           // At most one issuer of a rule has introspection.
-          const [own] = requirements.issuers.flatMap(({ issuer }) => nextIntrospections.get(issuer) ?? []);
+          const [own] = requirements.issuers.flatMap(([name]) => nextIntrospections.get(name) ?? []);
           const key = JSON.stringify([requirements, own?.key]);
           const serverParts = { common, share, keys: opened, introspection: own?.introspection };
           const server = used.get(key) ?? servers.get(key) ?? openServer(requirements, serverParts);
@@ -88,7 +88,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
       });
       // For messages of issuers that no rule is about.
       if (common.revocations !== undefined) {
-        const oneForEach = new Map([...rules.issuers.values()].map((trusted) => [trusted.issuer, trusted]));
+        const oneForEach = new Map([...rules.issuers].map((entry) => [entry[1].issuer, entry]));
         const all = { issuers: [...oneForEach.values()], dpop: undefined, proofs: 'ignore' } as const;
         used.set(allIssuers, openServer(all, { common, share, keys: opened }));
       }
@@ -101,8 +101,8 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
             gone = { hits: gone.hits + hits, misses: gone.misses + misses };
             server.close();
           }
-          for (const [issuer, { introspection }] of introspections) {
-            if (nextIntrospections.get(issuer)?.introspection !== introspection) introspection.close();
+          for (const [name, { introspection }] of introspections) {
+            if (nextIntrospections.get(name)?.introspection !== introspection) introspection.close();
           }
           const added = [...opened].filter(([name]) => !keys.has(name));
           introspections = nextIntrospections;
@@ -139,7 +139,7 @@ function openServer(
   requirements: ServerRequirements,
   { common, keys, share, introspection }: ServerParts,
 ): ResourceServer<RegisteredClaims> {
-  const issuers = requirements.issuers.map((trusted): TrustedIssuer => {
+  const issuers = requirements.issuers.map(([, trusted]): TrustedIssuer => {
     const { issuer, rules } = trusted;
     const own = keys.get(nameKeys(issuer, trusted))?.set;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
@@ -163,24 +163,27 @@ function openServer(
 }
 
 interface OpenedIntrospection {
-  /** Differs if the options or the secret differ. */
+  /** Differs if the entry or the secret differ: a cached response belongs to the entry. */
   readonly key: string;
   readonly introspection: Introspection;
 }
 
-/** Opens the introspections by issuer, and reuses those whose options and secret have not changed. */
+/** Opens the introspections by entry, and reuses those whose entry and secret have not changed. */
 function openIntrospections(
-  entries: Rules['introspections'],
+  { introspections, issuers }: Rules,
   known: ReadonlyMap<string, OpenedIntrospection>,
 ): ReadonlyMap<string, OpenedIntrospection> {
-  return new Map(
-    [...entries].map(([issuer, { clientSecretFile, ...entry }]) => {
-      const options = { ...entry, issuer, clientSecret: readClientSecret(clientSecretFile) };
-      const key = JSON.stringify(options);
-      const before = known.get(issuer);
-      return [issuer, before?.key === key ? before : { key, introspection: openIntrospection(options) }];
-    }),
-  );
+  const opened = new Map<string, OpenedIntrospection>();
+  for (const [name, entry] of issuers) {
+    const own = introspections.get(name);
+    if (own === undefined) continue;
+    const { clientSecretFile, ...rest } = own;
+    const options = { ...rest, issuer: entry.issuer, clientSecret: readClientSecret(clientSecretFile) };
+    const key = JSON.stringify([entry, options]);
+    const before = known.get(name);
+    opened.set(name, before?.key === key ? before : { key, introspection: openIntrospection(options) });
+  }
+  return opened;
 }
 
 function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Introspection {

@@ -25,9 +25,12 @@ import { type McpCall, openCall } from './mcp-call.ts';
 import type { McpMetadata } from './mcp-metadata.ts';
 import type { Rule, Rules } from './rules/rules.ts';
 
+/** An entry of `issuers` of the rules: what belongs to it is found by its name, since two entries may have one URL. */
+export type IssuerEntry = readonly [name: string, issuer: TrustedIssuer];
+
 export interface ServerRequirements {
-  /** Empty: the server only writes refusals that precede the token. */
-  readonly issuers: readonly TrustedIssuer[];
+  /** Entries with their names. Empty: the server only writes refusals that precede the token. */
+  readonly issuers: readonly IssuerEntry[];
   /** `undefined`: the mode of the gate's settings. */
   readonly dpop: DpopMode | undefined;
   /** `ignore` in report mode: the proof must stay usable for the upstream. */
@@ -218,7 +221,7 @@ const noHeaders: HeaderList = [];
 
 export function requirementsOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerRequirements {
   return {
-    issuers: issuers.flatMap((name) => rules.issuers.get(name) ?? []),
+    issuers: [...rules.issuers].filter(([name]) => issuers.includes(name)),
     dpop,
     proofs: mode === 'report' ? 'ignore' : 'record',
   };

@@ -134,9 +134,9 @@ function openDynamicIssuers(
   const headers = createHeaders();
   const introspections = [options.introspection ?? []].flat();
   const nameOf = (token: string): string | undefined =>
-    introspections.find((each) => each.handles(token))?.issuer ??
     cache?.issuerOf(token) ??
-    readUnverifiedIssuer(token, headers);
+    readUnverifiedIssuer(token, headers) ??
+    introspections.find((each) => each.handles(token))?.issuer;
   return {
     find:
       typeof issuers === 'function'

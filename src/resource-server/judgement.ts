@@ -208,9 +208,9 @@ export function createJudge(rules: JudgementRules): Judge {
 export function findIntrospections(
   { introspections }: Pick<JudgementRules, 'introspections'>,
   token: string,
-  { headers }: AccessTokenRules,
+  { headers, issuers: trusted }: AccessTokenRules,
 ): readonly Introspection[] {
-  return chooseIntrospections(introspections, token, (jws) => readUnverifiedIssuer(jws, headers));
+  return chooseIntrospections(introspections, token, { read: (jws) => readUnverifiedIssuer(jws, headers), trusted });
 }
 
 function isReason(result: Verified, reason: Reason): boolean {

@@ -20,6 +20,7 @@ import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 import type { AnyServerOptions, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { createDenyList } from '../../src/token-status/deny-list.ts';
@@ -433,6 +434,24 @@ describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662
       expect(await signed(issuer.headers({ sub: 'bob' }))).toEqual([200, 'bob']);
       expect(others.asked).toEqual([]);
     });
+
+    it.each([
+      ['a list', (entries: readonly TrustedIssuer[]) => entries],
+      [
+        'find',
+        (entries: readonly TrustedIssuer[]) => ({ find: (iss: string) => entries.find((each) => each.issuer === iss) }),
+      ],
+    ])(
+      'one endpoint for every token of its issuer, issuers as %s → a JWT of another issuer is verified by its keys',
+      async (_form, write) => {
+        const { introspection, asked } = fixed({ ...active, iss: other, sub: 'alice' }, { tokens: 'all' });
+        const call = await serve({ issuers: write([issuer, ...trusted()]), introspection, ...lenient });
+        expect(await call(issuer.headers({ sub: 'bob' }))).toEqual([200, 'bob']);
+        expect(asked).toEqual([]);
+        expect(await call(issuer.headers({ iss: other }))).toEqual([200, 'alice']);
+        expect(asked.length).toBe(1);
+      },
+    );
 
     it('an issuer that is not trusted, an empty list, issuers.find → TypeError at creation', () => {
       const introspection = [introspect(), fixed(active).introspection];

@@ -52,7 +52,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
 
   const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explanation> => {
     const keySets = await Promise.all(
-      requirementsOf(rule, rules).issuers.map((trusted) => openKeys(trusted, keyOptions)),
+      requirementsOf(rule, rules).issuers.map(([, trusted]) => openKeys(trusted, keyOptions)),
     );
     opened.push(...keySets);
     for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
@@ -135,7 +135,7 @@ interface RuleContext {
 
 function createServer(rule: Rule, { rules, settings, keySets }: RuleContext): ResourceServer<RegisteredClaims> {
   const { issuers: trusted, dpop } = requirementsOf(rule, rules);
-  const issuers = trusted.map(({ issuer, rules: own }, index) => ({
+  const issuers = trusted.map(([, { issuer, rules: own }], index) => ({
     issuer,
     keys: keySets[index]?.keys,
     ...(own !== undefined && { rules: own }),

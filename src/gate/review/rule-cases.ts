@@ -131,7 +131,7 @@ function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unk
 function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, signer: SampleKey) {
   const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
   const sampled = issuers.map(
-    ({ issuer, rules }): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
+    ([, { issuer, rules }]): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
   );
   return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
 }

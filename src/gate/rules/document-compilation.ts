@@ -51,7 +51,7 @@ function compileIssuers(
       readIssuer(trusted, { options: {} }, () => noKeys);
       if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
       issuers.set(name, trusted);
-      if (introspection !== undefined) introspections.set(full, introspection as RuleIntrospection); // what is undefined is absent
+      if (introspection !== undefined) introspections.set(name, introspection as RuleIntrospection); // what is undefined is absent
     } catch (error) {
       report(['issuers', name], `The issuer "${name}" cannot be used: ${describeError(error)}.`);
       issuers.set(name, { issuer });

@@ -174,7 +174,7 @@ function chooseIssuers({ id, issuers: named }: RuleEntry, { compiled, report }: 
       );
     } else urls.set(issuer, name);
   }
-  if ([...urls.keys()].filter((issuer) => introspections.has(issuer)).length > 1) {
+  if (named.filter((name) => introspections.has(name)).length > 1) {
     report(
       ['issuers'],
       `An opaque token does not name its issuer, and several issuers of the rule "${id}" have "introspection". Keep one of them.`,

@@ -71,6 +71,7 @@ export interface RuleIntrospection extends Omit<IntrospectionOptions, 'issuer' |
 export interface Rules {
   readonly rules: readonly Rule[];
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
+  /** The introspection of an entry, under its name in {@link Rules.issuers}: entries of one URL do not share one. */
   readonly introspections: ReadonlyMap<string, RuleIntrospection>;
   readonly upstreams: ReadonlyMap<string, string>;
   readonly identity: Readonly<Record<string, ClaimPath>>;
