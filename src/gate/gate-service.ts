@@ -98,10 +98,6 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   return {
     ...observed,
     ...(mode === 'proxy' && { onUpgrade: observed.serveUpgrade }),
-    sendReady() {
-      observed.sendReady();
-      upstreams.sendReady();
-    },
     readiness: () =>
       parts.completeReadiness(
         describeReadiness({

@@ -37,7 +37,7 @@ export function createMcpMetadata({ rules, issuers }: Rules): McpMetadata {
       if (found === undefined) return undefined;
       const headers = Object.entries(found.headers).flat();
       return found.body === null
-        ? new Answer(found.status, headers, '', true)
+        ? new Answer(found.status, headers, '')
         : createAnswer(found.status, headers, found.body);
     },
   };

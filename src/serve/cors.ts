@@ -25,6 +25,6 @@ export function createCors(origins: readonly string[]): Cors {
     if (origin === null || !allowed.has(origin)) return answer.with(...everyAnswer);
     return answer.with(...everyAnswer, 'access-control-allow-origin', origin);
   };
-  const preflight = new Answer(204, preflightHeaders, '', true);
+  const preflight = new Answer(204, preflightHeaders, '');
   return { allow, preflight: (request) => allow(preflight, request) };
 }

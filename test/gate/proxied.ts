@@ -11,7 +11,6 @@ import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
 import { Refused } from '../../src/refused.ts';
-import { createTrySendWhole } from '../../src/server/http/whole-answer.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */
@@ -114,7 +113,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     before,
     ...rest
   } = options;
-  const proxy = await createReverseProxy({ trySendWhole: createTrySendWhole(keepAlive), ...rest });
+  const proxy = await createReverseProxy(rest);
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
     challenge: { style: 'full', mode: 'off', realm: 'api', proofAlgorithms: [] },
@@ -172,7 +171,6 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     port: 0,
     keepAlive,
     errorBody: errorBodyFormats.detail,
-    beforeCut: proxy.sendReady,
     ...(unreadTimeout !== undefined && { unreadTimeout }),
     ...(tunnelTimeout !== undefined && { tunnelTimeout }),
   });

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   answerHeads,
@@ -348,18 +347,27 @@ describe('an upgrade that is not agreed', () => {
     expect(response).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /);
   });
 
-  it('after a pending request, its head in pieces → closed: its response cannot precede the pending one', async () => {
-    const { upstream, proxied } = await stage(() => {});
-    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true);
+  it('after a pending request, its head in pieces → the tunnel opens after its response', async () => {
+    let respond = (): void => {};
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (arrived.includes('/chat')) socket.write(agreed);
+      else if (arrived.endsWith('\r\n\r\n')) respond = () => socket.write(ok);
+    });
+    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
     const cut = handshake().indexOf('Upgrade: websocket') + 3;
-    const [head, end] = [handshake().slice(0, cut), handshake().slice(cut)];
     socket.write(`GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n`);
     await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/slow'), 5000);
-    socket.write(head);
+    let seen = '';
+    socket.on('data', (bytes) => {
+      seen += bytes;
+    });
+    socket.write(handshake().slice(0, cut));
     await new Promise((resolve) => setTimeout(resolve, 50));
-    socket.end(end);
-    expect(await text(socket)).toBe('');
+    socket.write(handshake().slice(cut));
     expect(upstream.arrivals.join('')).not.toContain('/chat');
+    respond();
+    await vi.waitFor(() => expect(seen).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /), 5000);
+    socket.destroy();
   });
 
   it('CONNECT → closed, and the upstream hears nothing', async () => {

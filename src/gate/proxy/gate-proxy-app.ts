@@ -63,7 +63,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     note(exchange, admission);
     if (admission.isCorsPreflight) {
       discardRest(wire.incoming);
-      return new Answer(204, cors, '', true);
+      return new Answer(204, cors, '');
     }
     const upstream = rule.upstream ?? defaultUpstream;
     const proxy = upstreams.get(upstream);

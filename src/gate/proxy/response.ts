@@ -1,27 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { Refused } from '../../refused.ts';
-import { Answer, type AnswerBatch, createAnswerBatch, type HeaderList } from '../../server/http/answer.ts';
-import type { TrySendWhole } from '../../server/http/whole-answer.ts';
-import { hasName, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import type { HeaderList } from '../../server/http/answer.ts';
+import { mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
-  readonly batch: AnswerBatch<ResponseWriter>;
-  /** Sends a complete response in one piece. `undefined` where that is not possible. */
-  readonly trySendWhole: TrySendWhole | undefined;
   /** Called with the seconds from the request to the head of the upstream's response. */
   readonly onHead: (seconds: number) => void;
   /** Called once for each response, when its connection has finished it. */
   readonly leave: (forwarding: Forwarding) => void;
 }
 
-export function createResponseBatch(): AnswerBatch<ResponseWriter> {
-  return createAnswerBatch((responses) => {
-    for (const response of responses) response.send();
-  });
-}
-
-/** Maximum size of a body that is sent as one string with its head: one system call and one copy. */
+/** Maximum size of a body that is sent as one string with its head: one piece, and one copy. */
 const maxTextBytes = 8192;
 
 /**
@@ -39,23 +29,13 @@ export class ResponseWriter {
   #head: { readonly status: number; readonly headers: HeaderList } | undefined;
   /** First chunk of the body, which is sent with the head, and with the end if that has arrived. */
   #held: Buffer | undefined;
-  /** The response, if it is complete and small. */
-  #answer: Answer | undefined;
   #abort: ((error?: Error) => void) | undefined;
-  /** Removes listeners from the connection, which may live long. */
-  readonly #forget: (() => void) | undefined;
 
   constructor(forwarding: Forwarding, options: ResponseWriterOptions) {
     this.#forwarding = forwarding;
     this.#options = options;
     const { incoming, outgoing } = forwarding;
-    const close = (): void => this.#close();
-    outgoing.on('close', close);
-    // A pending response has no socket yet, and gets no event when the connection closes.
-    if (outgoing.socket === null) {
-      incoming.socket.setMaxListeners(0).on('close', close);
-      this.#forget = () => incoming.socket.off('close', close);
-    }
+    outgoing.on('close', () => this.#close());
     if (incoming.socket.destroyed) this.#close();
   }
 
@@ -70,14 +50,10 @@ export class ResponseWriter {
     else this.#abort = abort;
   }
 
-  /**
-   * Forwards 103; other informational responses are for one hop. Not while earlier responses are pending: Node would put
-   * the head of the response before it.
-   */
+  /** Forwards 103; other informational responses are for one hop. */
   inform(status: number, rawHeaders: readonly string[]): void {
     const { incoming, outgoing } = this.#forwarding;
     if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
-    if (outgoing.socket === null) return;
     const link = rawHeaders.flatMap((name, i) =>
       i % 2 === 0 && name.toLowerCase() === 'link' ? [rawHeaders[i + 1] ?? ''] : [],
     );
@@ -134,48 +110,18 @@ export class ResponseWriter {
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
     // An empty piece, because `flushHeaders` writes values of the head as UTF-8.
-    outgoing.write(this.#held === undefined ? '' : this.#asFirst(this.#held), 'latin1');
+    outgoing.write(this.#held ?? '', 'latin1');
     this.#held = undefined;
   }
 
-  /** While earlier responses are pending, Node puts the head before a 100 that waits with it if the first piece is a buffer. */
-  #asFirst(piece: Buffer): Buffer | string {
-    return this.#forwarding.outgoing.socket === null ? piece.toString('latin1') : piece;
-  }
-
   end(rawTrailers: readonly string[]): void {
-    if (this.#over || !this.#prepare()) return;
+    if (this.#over || !this.#writeHead()) return;
     this.#over = true;
     const { incoming, outgoing } = this.#forwarding;
     if (rawTrailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(readTrailers(rawTrailers));
-    if (this.#flushed) outgoing.end();
-    else this.#options.batch.add(this);
-    discardRest(incoming);
-  }
-
-  /** Prepares a complete response. Returns false if its head is not valid. */
-  #prepare(): boolean {
-    const head = this.#head;
-    const isSmall = (this.#held?.length ?? 0) <= maxTextBytes;
-    if (
-      head !== undefined &&
-      isSmall &&
-      this.#options.trySendWhole !== undefined &&
-      hasName(head.headers, 'content-length')
-    ) {
-      const answer = new Answer(head.status, head.headers, this.#held?.toString('latin1') ?? '', true);
-      if (hasValidHead(answer)) this.#answer = answer;
-    }
-    return this.#answer !== undefined || this.#writeHead();
-  }
-
-  send(): void {
-    const { outgoing } = this.#forwarding;
-    if (this.#answer !== undefined && this.#options.trySendWhole?.(this.#answer, outgoing) === true) return;
-    if (!this.#writeHead()) return void outgoing.destroy();
     const held = this.#held;
-    if (held === undefined) outgoing.end();
-    else outgoing.end(this.#asFirst(held), 'latin1');
+    outgoing.end(held !== undefined && held.length <= maxTextBytes ? held.toString('latin1') : held, 'latin1');
+    discardRest(incoming);
   }
 
   /** Refuses if nothing was sent yet; otherwise closes the client's connection, so that the client sees the abort. */
@@ -192,8 +138,6 @@ export class ResponseWriter {
     forwarding.onCut?.(error);
     // To an HTTP/1.0 client, the end of the connection is the end of the body, but a reset is not.
     if (incoming.httpVersionMinor === 0) incoming.socket.resetAndDestroy();
-    // A pending response has no socket, and Node 24 and later do not destroy the socket that it gets.
-    else if (outgoing.socket === null) incoming.socket.destroy();
     else outgoing.destroy();
   }
 
@@ -212,17 +156,8 @@ export class ResponseWriter {
   #close(): void {
     if (this.#left) return;
     this.#left = true;
-    this.#forget?.();
     this.#options.leave(this.#forwarding);
     this.#stop();
-  }
-}
-
-function hasValidHead(answer: Answer): boolean {
-  try {
-    return answer.head !== '';
-  } catch {
-    return false;
   }
 }
 

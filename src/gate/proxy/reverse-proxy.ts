@@ -4,7 +4,7 @@ import { Refused } from '../../refused.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Forwarding, type Framing, readFraming } from './request-head.ts';
-import { createResponseBatch, discardRest, ResponseWriter, type ResponseWriterOptions } from './response.ts';
+import { discardRest, ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
 
@@ -19,10 +19,7 @@ export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 
   readonly uploadTimeout?: number;
   /** Share of them that one client may use, over 0 and at most 1. Default: 1. */
   readonly share?: number;
-  /** Batch of complete responses, shared by several proxies. Default: its own. */
-  readonly batch?: ResponseWriterOptions['batch'];
   readonly onHead?: ResponseWriterOptions['onHead'];
-  readonly trySendWhole?: ResponseWriterOptions['trySendWhole'];
 }
 
 export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | 'close'> {
@@ -31,8 +28,6 @@ export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | '
   /** Forwards one examined request and its response. Never throws. */
   forward(forwarding: Forwarding, framing: Framing): void;
   inFlight(): number;
-  /** Sends the pending complete responses, before a connection is closed. */
-  sendReady(): void;
   /** Closes every connection once the requests in flight have finished. */
   retire(): void;
 }
@@ -44,15 +39,13 @@ const defaultMaxInFlight = 4096;
  * for an upstream that is not an address.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight, share = 1, batch = createResponseBatch() } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
   const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, keepAlive: 'on', ...options });
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
   let isRetired = false;
   const writerOptions: ResponseWriterOptions = {
-    batch,
-    trySendWhole: options.trySendWhole,
     onHead: options.onHead ?? (() => {}),
     leave({ client, onDone }) {
       inFlight--;
@@ -90,7 +83,6 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       }
     },
     inFlight: () => inFlight,
-    sendReady: batch.sendNow,
     retire() {
       isRetired = true;
       if (inFlight === 0) upstream.close();

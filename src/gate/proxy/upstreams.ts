@@ -1,8 +1,6 @@
-import { createTrySendWhole } from '../../server/http/whole-answer.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { createResponseBatch } from './response.ts';
 import { createReverseProxy, type ReverseProxy } from './reverse-proxy.ts';
 
 export const defaultUpstream = 'default';
@@ -15,14 +13,11 @@ export interface Upstreams {
   /** Closes the upstreams that these do not contain, once their requests have finished. */
   adopt(next: UpstreamMap): void;
   current(): UpstreamMap;
-  sendReady(): void;
   close(): void;
 }
 
 export function createUpstreams(settings: Settings, log: Log, metrics: Metrics): Upstreams {
   const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, uploadTimeout, peerShare } = settings;
-  const batch = createResponseBatch();
-  const trySendWhole = createTrySendWhole(settings.keepAlive);
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
     Object.fromEntries([...current].map(([name, proxy]) => [`{upstream="${name}"}`, read(proxy)]));
@@ -43,7 +38,7 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
   );
   const open = (name: string, address: string): Promise<ReverseProxy> =>
     createReverseProxy({
-      ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare, batch, trySendWhole },
+      ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare },
       onHead: latency.series(`{upstream="${name}"}`).observe,
       onReachable: (isReachable) =>
         isReachable
@@ -66,7 +61,6 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
       current = next;
     },
     current: () => current,
-    sendReady: batch.sendNow,
     close() {
       for (const proxy of current.values()) proxy.close();
     },

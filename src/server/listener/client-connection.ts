@@ -3,26 +3,22 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Fed, Intake, PeerUse } from './intake.ts';
-import { namesUpgrade, RequestPieces } from './request-pieces.ts';
+import { RequestPieces } from './request-pieces.ts';
 
-/** Requests of one connection that may wait for their responses. */
-const maxPending = 8;
-/** Bytes that the kernel has not taken, above which no further request is parsed. */
-const maxUnsent = 16 * 1024;
 const nothing = Buffer.alloc(0);
 
 export interface ClientConnectionOptions {
   readonly intake: Intake;
   readonly peer: PeerUse;
-  /** Sends pending responses after the client has ended its side, or cancels them. */
+  /** Sends the pending response after the client has ended its side, or cancels it. */
   readonly halfClosed: 'respond' | 'cancel';
 }
 
 /**
  * One client's connection as `node:http` reads it. `node:http` parses all requests of a read (up to 1,700) before it
  * reports the first. Therefore a piece that is passed on ends where a head or a chunked body ends, and holds at most one
- * request; what follows waits in the socket while {@link maxPending} responses are pending. Emits `halfClose` when the
- * client ends its side.
+ * request; what follows waits in the socket until the kernel has taken the response. Emits `halfClose` when the client ends
+ * its side.
  */
 export class ClientConnection extends Duplex implements Fed {
   readonly socket: Socket;
@@ -30,8 +26,8 @@ export class ClientConnection extends Duplex implements Fed {
   /** Milliseconds on the clock of `performance.now()`. */
   readonly openedAt: number = performance.now();
   readonly #options: ClientConnectionOptions;
-  #pending = 0;
-  #latest: ServerResponse | undefined;
+  /** The response that the kernel has not taken completely. */
+  #pending: ServerResponse | undefined;
   readonly #pieces: RequestPieces = new RequestPieces();
   /** The bytes that the socket holds for this connection; a view of its buffer. */
   #held: Buffer = nothing;
@@ -46,24 +42,18 @@ export class ClientConnection extends Duplex implements Fed {
   #isReading = false;
   /** True after the client has ended its side, until `node:http` receives the end. */
   #hasEnd = false;
-  #isClosed = false;
   #isDetached = false;
   #isBroken = false;
   #whenResponded: (() => void) | undefined;
   readonly #end = (): void => {
-    if (this.#isClosed) return;
-    this.#pending--;
-    this.#options.intake.countRequests(this.#options.peer, -1);
+    this.#pending = undefined;
     this.#goOn();
   };
 
   readonly #fail = (error: Error): void => void this.destroy(error);
 
   readonly #close = (): void => {
-    this.#isClosed = true;
     this.#release(this.#counted);
-    // Responses that wait behind another one do not emit `close`.
-    this.#options.intake.countRequests(this.#options.peer, -this.#pending);
     this.destroy();
   };
   /** The destruction of this stream leaves the socket open if another connection has taken it over. */
@@ -79,13 +69,15 @@ export class ClientConnection extends Duplex implements Fed {
         if (chunk.length === 0) done();
         else socket.write(chunk, encoding, done);
       },
-      writev(chunks, done) {
+      writev(all, done) {
+        // Node ends a response with an empty piece.
+        const pieces = all.filter(({ chunk }) => chunk.length > 0);
         socket.cork();
-        for (const [i, { chunk, encoding }] of chunks.entries()) {
-          if (i + 1 < chunks.length) socket.write(chunk, encoding);
-          else socket.write(chunk, encoding, done);
+        for (const [i, { chunk, encoding }] of pieces.entries()) {
+          socket.write(chunk, encoding, i + 1 < pieces.length ? undefined : done);
         }
         socket.uncork();
+        if (pieces.length === 0) done();
       },
       final: (done) => void socket.end(done),
       destroy(error, done) {
@@ -103,7 +95,6 @@ export class ClientConnection extends Duplex implements Fed {
       this.emit('halfClose');
       this.#goOn();
     });
-    socket.on('drain', () => this.#goOn());
     socket.on('timeout', () => this.#noteIdle());
     socket.on('error', this.#fail);
     socket.once('close', this.#close);
@@ -139,11 +130,6 @@ export class ClientConnection extends Duplex implements Fed {
     return this;
   }
 
-  /** The stream to which a response may be written in one piece: the socket, unless bytes wait here. */
-  get direct(): Duplex {
-    return this.writableLength === 0 ? this.socket : this;
-  }
-
   /** Bytes that the kernel has not taken. */
   get unsentBytes(): number {
     return this.writableLength + this.socket.writableLength;
@@ -160,14 +146,9 @@ export class ClientConnection extends Duplex implements Fed {
     return this.destroy();
   }
 
-  /** True while responses are pending. */
+  /** True while a response is pending. */
   get isWaiting(): boolean {
-    return this.#pending > 0;
-  }
-
-  /** True while the only pending response belongs to the request whose body is being read. */
-  get isOnlyBody(): boolean {
-    return this.#pending === 1 && this.#pieces.isInBody;
+    return this.#pending !== undefined;
   }
 
   /** True while bytes of a later request are held. */
@@ -175,18 +156,16 @@ export class ClientConnection extends Duplex implements Fed {
     return this.#held.length > 0;
   }
 
-  /** Counts a request until its response has been taken by the kernel. */
+  /** Notes a request: no other one is parsed until the kernel has taken its response. */
   begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    this.#pending++;
-    this.#options.intake.countRequests(this.#options.peer, 1);
-    this.#latest = outgoing;
+    this.#pending = outgoing;
     outgoing.on('close', this.#end);
     this.#pieces.begin(incoming);
   }
 
   /**
-   * Parses nothing more. Lets the caller respond to a malformed request, or close, after the pending responses, or instead of the one
-   * to whose request the malformed body belongs. Returns false if this was called before.
+   * Parses nothing more. Lets the caller respond to a malformed request, or close: after the pending response, or instead of
+   * it if the malformed body belongs to its request. Returns false if this was called before.
    */
   breakOff(respond: () => void): boolean {
     if (this.#isBroken) return false;
@@ -195,17 +174,17 @@ export class ClientConnection extends Duplex implements Fed {
     this.#held = nothing;
     this.#release(this.#counted);
     this.socket.resume();
-    if (this.#pending === 0 && !this.#pieces.isInBody) respond();
-    else if (!this.#pieces.isInBody) this.#whenResponded = respond;
-    else if (this.#latest?.headersSent === true) this.destroySoon();
-    else if (this.#pending === 1) respond();
-    else this.destroy();
+    if (this.#pieces.isInBody) {
+      if (this.#pending?.headersSent === false) respond();
+      else this.destroySoon();
+    } else if (this.#pending === undefined) respond();
+    else this.#whenResponded = respond;
     return true;
   }
 
   /** Marks the pending response as the last one, unless its head was sent or another request follows. */
   closeAfterLast(): void {
-    if (!this.hasMore && this.#latest?.headersSent === false) this.#latest.shouldKeepAlive = false;
+    if (!this.hasMore && this.#pending?.headersSent === false) this.#pending.shouldKeepAlive = false;
   }
 
   /** Stops reading: another protocol follows. The socket keeps what was not parsed, and still ends with this connection. */
@@ -226,7 +205,7 @@ export class ClientConnection extends Duplex implements Fed {
 
   feed(): boolean {
     const end = this.#pieces.findEnd(this.#held);
-    if (end === 0 || !this.#mayPass(this.#held.subarray(0, end))) return false;
+    if (end === 0 || !this.#mayPass()) return false;
     // A view without bytes would keep the entire read.
     this.#held = end === this.#held.length ? nothing : this.#held.subarray(end);
     this.#isReading = true;
@@ -242,13 +221,13 @@ export class ClientConnection extends Duplex implements Fed {
   #receive(chunk: Buffer): void {
     // After the last response nothing is parsed, but read: unread bytes would reset the connection before it has arrived.
     if (this.#isReading || this.#isBroken || this.writableEnded) return;
-    if (this.#pieces.findEnd(chunk) === chunk.length && this.#mayPass(chunk)) return void this.#pass(chunk);
+    if (this.#pieces.findEnd(chunk) === chunk.length && this.#mayPass()) return void this.#pass(chunk);
     // A socket whose buffer is full stops reading with this read; a socket that is only paused reads once more.
     this.socket.pause();
     this.socket.unshift(chunk);
     this.#held = chunk;
     const { intake, peer } = this.#options;
-    // A body holds one read of each request at most; the number of requests is bounded elsewhere.
+    // A body holds one read at most; the number of connections is bounded elsewhere.
     if (!this.#pieces.isInBody) {
       if (!intake.hold(peer, chunk.length)) return void this.destroy();
       this.#counted = chunk.length;
@@ -259,7 +238,7 @@ export class ClientConnection extends Duplex implements Fed {
   #goOn(): void {
     if (this.#isDetached || this.destroyed) return;
     if (this.#held.length > 0) return void this.#options.intake.enqueue(this);
-    if (this.#pending === 0) {
+    if (this.#pending === undefined) {
       const callback = this.#whenResponded;
       this.#whenResponded = undefined;
       callback?.();
@@ -278,14 +257,10 @@ export class ClientConnection extends Duplex implements Fed {
     if (this.#timeout > 0 && this.idle >= this.#timeout) this.emit('timeout');
   }
 
-  #mayPass(piece: Buffer): boolean {
+  #mayPass(): boolean {
     if (this.readableFlowing !== true || this.destroyed || this.#isDetached || this.#isBroken) return false;
-    // Whatever is unsent: a client may send an entire body before it reads.
-    if (this.#pieces.isInBody) return true;
-    if (this.socket.writableLength > maxUnsent) return false;
-    if (this.#pending === 0) return true;
-    const { intake, peer } = this.#options;
-    return this.#pending < maxPending && intake.hasRoom(peer) && !namesUpgrade(piece);
+    // A client may send an entire body before it reads.
+    return this.#pending === undefined || this.#pieces.isInBody;
   }
 
   #pass(piece: Buffer): void {

@@ -18,8 +18,6 @@ export interface HttpServerOptions {
   readonly onMalformed?: (status: number) => void;
   /** Called for each connection that is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void;
-  /** Called before a connection is cut: its responses may be ready and not sent yet. */
-  readonly beforeCut?: () => void;
   /** Creates the server that accepts connections. Default: one without TLS. */
   readonly createTlsServer?: CreateTlsServer | undefined;
   /** Maximum number of open connections. Default: no limit. */
@@ -32,7 +30,7 @@ export interface HttpServerOptions {
   readonly tunnelTimeout?: number;
   /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
   readonly firstByteTimeout?: number;
-  /** Responds to an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a log line. */
+  /** Responds to an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: 417, without a log line. */
   readonly onExpectation?: RequestListener;
   /** Makes this a server of streams: a body has no time limit while it moves, and the app handles `Expect: 100-continue`. */
   readonly onUpgrade?: UpgradeListener;
@@ -154,12 +152,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     };
   };
   server.on('request', count(options.onRequest));
-  if (options.onExpectation !== undefined) server.on('checkExpectation', count(options.onExpectation));
+  // Without a listener Node responds itself, and the response is not counted as pending.
+  server.on('checkExpectation', count(options.onExpectation ?? refuseExpectation));
   if (options.onUpgrade !== undefined) {
     // Without a listener Node requests the body before the request is authorized.
     server.on('checkContinue', count(options.onRequest));
     serveUpgrades(server, {
-      ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest, beforeCut: options.beforeCut },
+      ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest },
       ...{ unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
       serveAgain: (socket) => serve(socket, intake.find(socket.remoteAddress)),
     });
@@ -180,20 +179,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const client = isNode ? (socket as unknown as ClientConnection) : undefined; // `serve` created it
-    const isGone = goneCodes.has(error.code ?? '');
-    // The 400 for a malformed body replaces the response that this request waits for.
-    if (isGone || client?.isOnlyBody !== true) options.beforeCut?.();
     // A client that disconnects has sent nothing malformed.
-    if (isGone) return void socket.destroy();
+    if (goneCodes.has(error.code ?? '')) return void socket.destroy();
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
     const isFirst = client === undefined || client.breakOff(respond);
     if (isFirst) options.onMalformed?.(status);
     if (!isNode) respond();
   });
-  // Without a listener Node closes the connection itself, before pending responses are sent.
+  // Without a listener Node closes the connection itself, before the pending response is sent.
   server.on('connect', (_incoming, socket) => {
-    options.beforeCut?.();
     if (!isNode) return void socket.destroy();
     const client = socket as unknown as ClientConnection; // `serve` created it
     client.breakOff(() => client.destroySoon());
@@ -257,10 +252,12 @@ function clientOf({ socket }: IncomingMessage): ClientConnection {
   return socket as unknown as ClientConnection; // `serve` created it
 }
 
-/** Makes a response the last one of its connection, unless requests follow that were read already. */
+/** Makes a response the last one of its connection, unless bytes follow that were read already. */
 const endConnection: RequestListener = (incoming, outgoing) => {
   if (!clientOf(incoming).hasMore) outgoing.shouldKeepAlive = false;
 };
+
+const refuseExpectation: RequestListener = (_incoming, outgoing) => void outgoing.writeHead(417).end();
 
 function statusOf({ code }: NodeJS.ErrnoException): number {
   return parserStatuses.get(code ?? '') ?? 400;

@@ -6,7 +6,6 @@ export interface PeerUse {
   /** False for a peer without a limit: a trusted proxy, or a unix socket. */
   readonly isBounded: boolean;
   connections: number;
-  requests: number;
   /** Bytes that were read and not yet parsed. */
   heldBytes: number;
 }
@@ -32,9 +31,6 @@ export interface Intake {
   find(address: string | undefined): PeerUse;
   /** Returns the part of a limit that the peer may use; at least 1. */
   partOf(limit: number, peer: PeerUse): number;
-  hasRoom(peer: PeerUse): boolean;
-  /** Counts requests that begin to wait (1) or end (negative). */
-  countRequests(peer: PeerUse, change: number): void;
   /** Counts bytes that are held. Returns false, and counts nothing, if they exceed the limit. */
   hold(peer: PeerUse, bytes: number): boolean;
   release(peer: PeerUse, bytes: number): void;
@@ -44,8 +40,6 @@ export interface Intake {
   enqueue(connection: Fed): void;
 }
 
-/** Requests that may wait in the process, in addition to one of each connection. */
-const maxRequests = 4096;
 /** Bytes that all connections together may have read and not parsed. */
 const maxHeldBytes = 128 * 1024 * 1024;
 /** Milliseconds of one event-loop iteration that feeding may take, so that other clients are served. */
@@ -56,7 +50,6 @@ const maxFeedingAtArrival = 0.5;
 export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions = {}): Intake {
   const uses = new Map<string, PeerUse>();
   const queue = new Set<Fed>();
-  let requests = 0;
   let heldBytes = 0;
   let isWorking = false;
   let hasArrival = false;
@@ -77,7 +70,7 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
   const find = (address: string | undefined): PeerUse =>
     uses.get(namePeer(address)) ?? {
       isBounded: address !== undefined && !isTrusted(address),
-      ...{ connections: 0, requests: 0, heldBytes: 0 },
+      ...{ connections: 0, heldBytes: 0 },
     };
   const partOf = (limit: number, { isBounded }: PeerUse): number =>
     isBounded ? Math.max(1, Math.floor(limit * share)) : Number.POSITIVE_INFINITY;
@@ -95,11 +88,6 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
       const name = namePeer(address);
       const use = uses.get(name);
       if (use !== undefined && --use.connections === 0) uses.delete(name);
-    },
-    hasRoom: (peer) => requests < maxRequests && peer.requests < partOf(maxRequests, peer),
-    countRequests(peer, change) {
-      requests += change;
-      peer.requests += change;
     },
     hold(peer, bytes) {
       if (heldBytes + bytes > maxHeldBytes || peer.heldBytes + bytes > partOf(maxHeldBytes, peer)) return false;

@@ -48,8 +48,3 @@ export class RequestPieces {
     this.#tail = this.#endsWithBlankLine ? nothing : Buffer.concat([this.#tail, piece.subarray(kept)]).subarray(kept);
   }
 }
-
-/** Reports whether a head may name another protocol: `node:http` hands over the connection with it. */
-export function namesUpgrade(head: Buffer): boolean {
-  return /\nupgrade[ \t]*:/i.test(head.toString('latin1'));
-}

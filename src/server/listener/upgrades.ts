@@ -12,8 +12,6 @@ export interface UpgradeOptions {
   readonly onRequest: RequestListener;
   /** Serves what follows a request whose upgrade was ignored. */
   readonly serveAgain: (socket: Socket) => void;
-  /** Called before a connection is closed: responses may be ready and not sent yet. */
-  readonly beforeCut: (() => void) | undefined;
   /** Seconds. */
   readonly unreadTimeout: number;
   /** Seconds. */
@@ -22,17 +20,11 @@ export interface UpgradeOptions {
 
 /** Serves requests for an upgrade. Node detaches its parser from their connections. */
 export function serveUpgrades(server: Server, options: UpgradeOptions): void {
-  const { onUpgrade, onRequest, serveAgain, beforeCut } = options;
+  const { onUpgrade, onRequest, serveAgain } = options;
   server.on('upgrade', (incoming, _duplex, head) => {
     // Not the stream of the event: from Node 26 on, one of Node's own if the request has a body that is still to come.
     const connection = incoming.socket as unknown as ClientConnection; // the server has no other connections
     if (connection.destroyed) return;
-    if (connection.isWaiting) {
-      // The head arrived in pieces, so it was not held back: its response would overtake pending ones.
-      beforeCut?.();
-      connection.destroy();
-      return;
-    }
     connection.detach();
     const outgoing = createUpgradeAnswer(incoming, connection);
     // A view of the bytes that Node has read: the copy does not keep all of them.

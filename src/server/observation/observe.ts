@@ -6,9 +6,8 @@ import { failures } from '../../failures.ts';
 import type { ReadClientAddress } from '../../http/peer.ts';
 import { type Evidence, Refused } from '../../refused.ts';
 import { show, showComparison } from '../../shown-comparison.ts';
-import { type Answer, createAnswerBatch } from '../http/answer.ts';
+import { type Answer, sendAnswer } from '../http/answer.ts';
 import { Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
-import { createSendWhole } from '../http/whole-answer.ts';
 import type { Log, LogFields } from './log.ts';
 import { escapeLabel, type Metrics } from './metrics.ts';
 import { endRequestSpan, readRequestId, readTraceId, traceRequest } from './traces.ts';
@@ -27,8 +26,6 @@ export interface ObserveOptions {
   readonly describeIdentity: DescribeIdentity | undefined;
   readonly audit: Audit | undefined;
   readonly watch: WatchRequest | undefined;
-  /** Seconds until an idle connection is closed. */
-  readonly keepAlive: number;
 }
 
 export interface Observed {
@@ -36,8 +33,6 @@ export interface Observed {
   /** Responds to an `Expect` other than `100-continue`. */
   readonly onExpectation: RequestListener;
   serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
-  /** Sends the responses that wait for the end of the event-loop iteration: a connection is about to be closed. */
-  sendReady(): void;
 }
 
 /** Records requests; shared by the pending requests of a service. */
@@ -54,7 +49,6 @@ class PendingRequest implements Wire {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly takeSocket: Wire['takeSocket'];
-  answer: Answer | undefined;
   readonly #recorder: Recorder;
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, recorder }: PendingOptions) {
@@ -62,7 +56,6 @@ class PendingRequest implements Wire {
     this.incoming = incoming;
     this.outgoing = outgoing;
     this.takeSocket = takeSocket;
-    this.answer = undefined;
     this.#recorder = recorder;
   }
 
@@ -86,7 +79,6 @@ export function observe(options: ObserveOptions): Observed {
   const { app, refuse, audit, readClientAddress, watch } = options;
   const count = countRequests(options.metrics);
   const writeLine = createRequestLog(options);
-  const sendWhole = createSendWhole(options.keepAlive);
   const recorder: Recorder = {
     audit(exchange, status) {
       if (audit !== undefined) addAuditLine(audit, exchange, { status, readClientAddress });
@@ -101,16 +93,14 @@ export function observe(options: ObserveOptions): Observed {
     },
   };
 
-  const batch = createAnswerBatch<PendingRequest>((responses) => {
-    for (const { answer, exchange } of responses) recorder.audit(exchange, answer?.status);
+  const respond = (answer: Answer, { exchange, outgoing }: PendingRequest): void => {
+    const { status } = answer;
+    recorder.audit(exchange, status);
     recorder.writeAudit();
-    for (const { answer, outgoing, exchange } of responses) {
-      // A client that reports a refusal can name the id of the log line.
-      if (answer !== undefined)
-        sendWhole(answer, outgoing, answer.status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
-    }
-    for (const { exchange, answer } of responses) if (answer !== undefined) recorder.record(exchange, answer.status);
-  });
+    // A client that reports a refusal can name the id of the log line.
+    sendAnswer(answer, outgoing, status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
+    recorder.record(exchange, status);
+  };
 
   type Work = (exchange: Exchange, pending: PendingRequest) => ReturnType<StreamApp>;
   const work: Work = (exchange, pending) => app(exchange, pending.incoming.url ?? '', pending);
@@ -119,12 +109,10 @@ export function observe(options: ObserveOptions): Observed {
     outgoing.shouldKeepAlive = false;
     return refuse(exchange, new Refused('unmet_expectation'));
   };
-  const serve = async (pending: PendingRequest, respond: Work): Promise<void> => {
+  const serve = async (pending: PendingRequest, decide: Work): Promise<void> => {
     count.begin();
-    const answer = await traceRequest(pending.exchange, respond, pending);
-    if (answer === passedOn) return;
-    pending.answer = answer;
-    batch.add(pending);
+    const answer = await traceRequest(pending.exchange, decide, pending);
+    if (answer !== passedOn) respond(answer, pending);
   };
   const usual: PendingOptions = { takeSocket: undefined, recorder };
   return {
@@ -132,7 +120,6 @@ export function observe(options: ObserveOptions): Observed {
     onExpectation: (incoming, outgoing) => void serve(new PendingRequest(incoming, outgoing, usual), refuseExpectation),
     serveUpgrade: (incoming, outgoing, takeSocket) =>
       void serve(new PendingRequest(incoming, outgoing, { takeSocket, recorder }), work),
-    sendReady: batch.sendNow,
   };
 }
 

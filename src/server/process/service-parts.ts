@@ -63,7 +63,6 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
           app: receiveEvents(app, options, findServer),
           ...{ refuse, metrics, log, audit, watch, describeIdentity },
           readClientAddress: createReadClientAddress(settings.trustProxy),
-          keepAlive: settings.keepAlive,
         }),
         noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
         noteConnection: (change) => {

@@ -28,8 +28,6 @@ export interface Service {
   readonly onRequest: RequestListener;
   readonly onExpectation: RequestListener;
   readonly onUpgrade?: UpgradeListener;
-  /** Sends pending responses: a connection is about to be closed. */
-  sendReady(): void;
   /** Counts a malformed request, which does not reach the app. */
   noteMalformed(status: number): void;
   /** Counts a connection that was opened (1) or closed (-1). */
@@ -77,6 +75,5 @@ export async function openHttpOptions(context: ProcessContext, service: Service)
     ...(service.onUpgrade !== undefined && { onUpgrade: service.onUpgrade }),
     onMalformed: service.noteMalformed,
     onConnection: service.noteConnection,
-    beforeCut: service.sendReady,
   };
 }

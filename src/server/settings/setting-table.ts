@@ -216,7 +216,7 @@ export const settingTable = {
       schema: share,
       defaultValue: '0.25',
       meaning:
-        'The part of each shared limit (connections, pending requests, bytes held, slots of the proxy) that one address may use; of IPv6 one /64. Proxies in `TRUST_PROXY` and unix sockets are exempt: their requests count by client address. `1` turns it off.',
+        'The part of each shared limit (connections, bytes held, slots of the proxy) that one address may use; of IPv6 one /64. Proxies in `TRUST_PROXY` and unix sockets are exempt: their requests count by client address. `1` turns it off.',
       fix: 'Set a number over 0 and at most 1, such as 0.25.',
     },
   }),

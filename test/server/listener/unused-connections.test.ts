@@ -124,14 +124,16 @@ it('a TLS handshake that is left half done → closed, and the end does not wait
   await closed;
 });
 
-it('two pending requests on one connection → only the last response says that it is the last', async () => {
+it('two requests on one connection → only the last response says that it is the last', async () => {
   const http = await open('http');
   const client = await call(http.port, 'http');
   client.write(request + request);
-  await expect.poll(() => answers.length).toBe(2);
+  await expect.poll(() => answers.length).toBe(1);
   await stopAccepting(http.acceptor);
   const over = http.finish(grace);
-  for (const answer of answers) answer('x');
+  answers[0]?.('x');
+  await expect.poll(() => answers.length).toBe(2);
+  answers[1]?.('x');
   await over;
   expect(client.received.match(/^connection: \S+/gim)?.map((line) => line.toLowerCase())).toEqual([
     'connection: keep-alive',
