@@ -43,7 +43,8 @@ function requireAudience(value: unknown): readonly PolicyCheck[] {
 
 function requireScopes(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
   const scopes = readStrings('scopes', value);
-  const granting = scopes.map(readImplications(implies));
+  const listGranting = readImplications(implies);
+  const granting = scopes.map((scope) => listGranting(scope));
   const hasAll = (facts: PolicyFacts): boolean => {
     for (const names of granting) if (!hasAny(facts, names)) return false;
     return true;
@@ -53,7 +54,7 @@ function requireScopes(value: unknown, { implies }: Requirements): readonly Poli
 
 function requireAnyScope(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
   const scopes = readStrings('anyScope', value);
-  const granting = scopes.flatMap(readImplications(implies));
+  const granting = readImplications(implies)(...scopes);
   return [createCheck('any_scope', (facts) => hasAny(facts, granting), describeScopes(scopes))];
 }
 
@@ -157,30 +158,41 @@ function readAllowed(entry: unknown): AllowedActor {
   return iss === undefined ? { sub } : { iss, sub };
 }
 
-/** Reads `implies`, transitively. Returns the function that lists all scopes that grant a scope, the scope itself included. */
-function readImplications(implies: unknown = {}): (scope: string) => readonly string[] {
+/** Reads `implies`, transitively. Returns the function that lists all scopes that grant one of several, these included. */
+function readImplications(implies: unknown = {}): (...scopes: readonly string[]) => readonly string[] {
   if (typeof implies !== 'object' || implies === null || Array.isArray(implies)) {
     throw new TypeError("policy: implies must be an object, as in { 'files:write': ['files:read'] }");
   }
-  const included = new Map<string, readonly string[]>();
-  for (const [scope, scopes] of Object.entries(implies)) {
+  /** Scopes that include a scope directly. */
+  const including = new Map<string, string[]>();
+  /** Number of included scopes of each scope that are not known to end. */
+  const endless = new Map<string, number>();
+  const ending = new Set<string>();
+  for (const [scope, value] of Object.entries(implies)) {
     readStrings('implies', [scope]);
-    included.set(scope, readStrings('implies', scopes));
+    const included = readStrings('implies', value);
+    endless.set(scope, included.length);
+    for (const each of included) {
+      const known = including.get(each);
+      if (known === undefined) including.set(each, [scope]);
+      else known.push(scope);
+    }
   }
-  const granting = new Map<string, string[]>();
-  for (const granted of included.keys()) {
-    const visited = new Set<string>();
-    const visit = (scope: string, path: readonly string[]): void => {
-      if (path.includes(scope)) throw new TypeError('policy: implies has a cycle');
-      if (visited.has(scope)) return;
-      visited.add(scope);
-      for (const next of included.get(scope) ?? []) visit(next, [...path, scope]);
-    };
-    visit(granted, []);
-    visited.delete(granted);
-    for (const scope of visited) granting.set(scope, [...(granting.get(scope) ?? [scope]), granted]);
+  for (const scope of including.keys()) if (!endless.has(scope)) ending.add(scope);
+  // A set yields what is added meanwhile, so that each scope and each inclusion is visited once.
+  for (const scope of ending) {
+    for (const above of including.get(scope) ?? []) {
+      const left = (endless.get(above) ?? 0) - 1;
+      endless.set(above, left);
+      if (left === 0) ending.add(above);
+    }
   }
-  return (scope) => granting.get(scope) ?? [scope];
+  for (const left of endless.values()) if (left > 0) throw new TypeError('policy: implies has a cycle');
+  return (...scopes) => {
+    const granting = new Set(scopes);
+    for (const scope of granting) for (const above of including.get(scope) ?? []) granting.add(above);
+    return [...granting];
+  };
 }
 
 // RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.

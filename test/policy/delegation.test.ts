@@ -1,9 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createResourceServer, type Policy } from '../../src/index.ts';
 import { checkPolicy } from '../../src/policy/checked-policy.ts';
 import { BoundValue } from '../../src/policy/claim-conditions.ts';
 import { Refused } from '../../src/refused.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import type { PolicyFacts } from '../../src/token/token-policy.ts';
 
 const issuer = createTestIssuer();
 const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
@@ -116,6 +118,57 @@ describe('implies', () => {
       [`b${at}`, [`a${at + 1}`, `b${at + 1}`]],
     ]);
     expect(() => checkPolicy({ implies: Object.fromEntries(layers.flat()) })).not.toThrow();
+  });
+
+  // Each of these takes hours if every scope is followed to its end.
+  const length = 20_000;
+  const chain = Object.fromEntries(Array.from({ length }, (_, at) => [`s${at}`, [`s${at + 1}`]]));
+  const star = Object.fromEntries(Array.from({ length }, (_, at) => [`s${at}`, ['all', `t${at}`]]));
+
+  it('a chain of 20,000 scopes → the first grants the last', async () => {
+    expect(await outcomeOf({ scopes: [`s${length}`], implies: chain }, { scope: 's0' })).toBe('granted');
+    expect(await outcomeOf({ scopes: ['s0'], implies: chain }, { scope: `s${length}` })).toBe('insufficient_scope');
+  });
+
+  it('a scope that 20,000 include, and any of 20,000 → granted', async () => {
+    expect(await outcomeOf({ scopes: ['all'], implies: star }, { scope: 's7' })).toBe('granted');
+    expect(await outcomeOf({ anyScope: Object.keys(chain), implies: chain }, { scope: 's9' })).toBe('granted');
+  });
+
+  it.each([
+    ['of one scope', { a: ['a'] }],
+    ['of two, one included twice', { a: ['b', 'b'], b: ['a'] }],
+    ['beside scopes that end', { a: ['b', 'c'], c: ['a'], d: ['a'] }],
+    ['at the end of a chain', { ...chain, [`s${length}`]: ['s19000'] }],
+  ])('a cycle %s → TypeError', (_where, implies) => {
+    expect(() => checkPolicy({ implies })).toThrow(new TypeError('policy: implies has a cycle'));
+  });
+
+  it('random hierarchies → grants what following each inclusion does', () => {
+    const names = Array.from({ length: 8 }, (_, at) => `s${at}`);
+    const edges = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)), {
+      selector: String,
+      maxLength: 14,
+    });
+    fc.assert(
+      fc.property(edges, fc.constantFrom(...names), fc.constantFrom(...names), (all, granted, required) => {
+        const below = (scope: string) => all.filter(([from]) => from === scope).map(([, to]) => to);
+        const reach = (from: readonly string[]): ReadonlySet<string> => {
+          const found = new Set(from);
+          for (const each of found) for (const next of below(each)) found.add(next);
+          return found;
+        };
+        const hierarchy = Object.fromEntries(names.filter((n) => below(n).length > 0).map((n) => [n, below(n)]));
+        const policy = { scopes: [required], implies: hierarchy };
+        if (names.some((name) => reach(below(name)).has(name))) {
+          expect(() => checkPolicy(policy)).toThrow('implies has a cycle');
+          return;
+        }
+        const token = { scopes: new Set([granted]) } as unknown as PolicyFacts['token']; // all that this check reads
+        const verdict = checkPolicy(policy).judge({ token, now: 0 });
+        expect(verdict === undefined).toBe(reach([granted]).has(required));
+      }),
+    );
   });
 });
 
