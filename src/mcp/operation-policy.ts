@@ -49,12 +49,12 @@ export function createOperationPolicies(
   ];
   // One array for each entry: lines of the audit trail are cached with it.
   const unions = new Map<CheckedEntry | undefined, readonly string[]>(all.map((entry) => [entry, unite([entry])]));
-  /** Each entry with the first operation that it decides; or the first operation without an entry. */
-  const match = (operations: readonly Operation[]): Map<CheckedEntry, Operation> | Operation => {
+  /** Each entry with the first operation that it decides; or the first operation without an entry, or its refusal. */
+  const match = (operations: readonly Operation[]): Map<CheckedEntry, Operation> | Operation | Refused => {
     const entries = new Map<CheckedEntry, Operation>();
     for (const operation of operations) {
       const entry = find(operation);
-      if (entry === undefined) return operation;
+      if (entry === undefined || entry instanceof Refused) return entry ?? operation;
       if (!entries.has(entry)) entries.set(entry, operation);
     }
     return entries;
@@ -79,6 +79,7 @@ export function createOperationPolicies(
           const operations = await read();
           if (operations instanceof Refused) return operations;
           const entries = match(operations);
+          if (entries instanceof Refused) return entries;
           if (!(entries instanceof Map)) return new Refused('no_operation_policy');
           const found = [...entries.keys()];
           scopes = (found.length === 1 && unions.get(found[0])) || unite(found);
@@ -93,8 +94,8 @@ export function createOperationPolicies(
     explainedPolicy(operations) {
       const combine = (...parts: readonly Policy<unknown>[]) =>
         ({ mode: 'all', policies: [policy, ...parts] }) as PlainCombinedPolicy; // the schema of `policy` is not read
-      if (operations instanceof Refused) return combine(...explainRefusal(operations));
-      const entries = match(operations);
+      const entries = operations instanceof Refused ? operations : match(operations);
+      if (entries instanceof Refused) return combine(...explainRefusal(entries));
       if (entries instanceof Map) {
         const found = [...entries].map(([{ key }, operation]) =>
           createStage('mcp_operation', undefined, `${nameOperation(operation)}, entry ${key}`),

@@ -1,4 +1,6 @@
+import { Refused } from '../refused.ts';
 import { type Operation, type OperationKind, operationKinds } from './operations.ts';
+import { normalizeUri, readUri, readUriStart } from './resource-uri.ts';
 
 /** Entries by the name of an operation, or by a prefix of it with `*` at its end. */
 export type OperationEntries<E> = Readonly<Record<string, E>>;
@@ -6,47 +8,92 @@ export type OperationEntries<E> = Readonly<Record<string, E>>;
 /** Entries for each kind of operation. */
 export type OperationMaps<E> = { readonly [K in OperationKind]?: OperationEntries<E> };
 
-/** A URI that is encoded more often is refused. */
-const maxDecodings = 3;
+/** Finds the entry of an operation; a refusal for a URI that two servers could read differently. */
+export type FindEntry<E> = (operation: Operation) => E | Refused | undefined;
+
+interface Key<E> {
+  /** Without its `*`. */
+  readonly text: string;
+  readonly isPrefix: boolean;
+  readonly entry: E;
+}
 
 /**
  * Builds the lookup of all maps: it finds an equal name, otherwise the longest prefix. Throws `TypeError` for a key that is
- * neither a name nor a prefix.
+ * neither a name nor a prefix, and for a key of `resources` that is not in normal form.
  */
-export function createOperationTable<E>(maps: OperationMaps<E>): (operation: Operation) => E | undefined {
-  const tables = new Map(operationKinds.map((kind) => [kind, createTable(kind, maps[kind] ?? {})] as const));
-  return ({ kind, name }) => (name === undefined ? undefined : tables.get(kind)?.(name));
+export function createOperationTable<E>(maps: OperationMaps<E>): FindEntry<E> {
+  const tables = new Map(
+    operationKinds.map((kind) => {
+      const keys = Object.entries(maps[kind] ?? {}).map(([key, entry]) => readKey(kind, key, entry));
+      const comparesUris = kind === 'resources' && keys.some(({ text }) => text !== '');
+      const { find } = createLookup(keys, (name, prefix) => name.startsWith(prefix));
+      return [kind, comparesUris ? createUriTable(keys) : ({ name = '' }: Operation) => find(name)] as const;
+    }),
+  );
+  return (operation) => (operation.name === undefined ? undefined : tables.get(operation.kind)?.(operation));
 }
 
-function createTable<E>(kind: OperationKind, entries: OperationEntries<E>): (name: string) => E | undefined {
-  const exact = new Map<string, E>();
-  const prefixes: (readonly [prefix: string, entry: E])[] = [];
-  for (const [key, entry] of Object.entries(entries)) {
-    const star = key.indexOf('*');
-    if (key === '' || (star >= 0 && star < key.length - 1)) {
-      throw new TypeError(`${kind}: "${key}" is neither a name nor a prefix with one * at its end`);
-    }
-    if (star < 0) exact.set(key, entry);
-    else prefixes.push([key.slice(0, -1), entry]);
+function readKey<E>(kind: OperationKind, key: string, entry: E): Key<E> {
+  const star = key.indexOf('*');
+  if (key === '' || (star >= 0 && star < key.length - 1)) {
+    throw new TypeError(`${kind}: "${key}" is neither a name nor a prefix with one * at its end`);
   }
-  prefixes.sort(([a], [b]) => b.length - a.length);
-  return (name) => {
-    const found = exact.get(name);
-    if (found !== undefined || (kind === 'resources' && isAmbiguousUri(name))) return found;
-    return prefixes.find(([prefix]) => name.startsWith(prefix))?.[1];
+  return { text: star < 0 ? key : key.slice(0, -1), isPrefix: star >= 0, entry };
+}
+
+function createLookup<E>(keys: readonly Key<E>[], begins: (name: string, prefix: string) => boolean) {
+  const exact = new Map(keys.filter(({ isPrefix }) => !isPrefix).map(({ text, entry }) => [text, entry]));
+  const prefixes = keys.filter(({ isPrefix }) => isPrefix).toSorted((a, b) => b.text.length - a.text.length);
+  return {
+    exact,
+    find: (name: string): E | undefined => exact.get(name) ?? prefixes.find(({ text }) => begins(name, text))?.entry,
   };
 }
 
-/** Reports whether a server could read the path of a URI as another path, so that a prefix proves nothing. */
-export function isAmbiguousUri(uri: string): boolean {
-  let path = uri.replace(/^[a-z][a-z\d+.-]*:(?:\/\/[^/?#\\]*)?/i, '').replace(/[?#].*$/s, '');
-  for (let decodings = 0; ; decodings++) {
-    if (/\\|\/\/|(?:^|\/)\.{1,2}(?:\/|$)/.test(path)) return true;
-    const decoded = path.replace(/%([0-7][\da-f])/gi, (_escape, digits) =>
-      String.fromCharCode(Number.parseInt(digits, 16)),
-    );
-    if (decoded === path) return false;
-    if (decodings === maxDecodings) return true;
-    path = decoded;
+/** Parts at the end that a server may ignore: `path.resolve` removes the slash, `fileURLToPath` the others, many trim spaces. */
+const ignoredParts = [/#.*$/s, /\?.*$/s, /\/$/];
+
+/** Compares URIs in every form in which a server could read them: all forms must have one entry. */
+function createUriTable<E>(keys: readonly Key<E>[]): FindEntry<E> {
+  const decodedKeys = keys.map((key) => ({ ...key, text: readUriKey(key) }));
+  const names = new Set(decodedKeys.map(({ text, isPrefix }) => `${text}${isPrefix ? '*' : ''}`));
+  if (names.size < keys.length) throw new TypeError('resources: two keys are one URI after decoding');
+  const { find } = createLookup(keys, beginsUri);
+  const decoded = createLookup(decodedKeys, beginsUri);
+  const isHidden = (entry: E | undefined, uri: string): boolean => {
+    let rest = uri;
+    return ignoredParts.some((part) => {
+      rest = rest.replace(part, '').trimEnd();
+      return (decoded.exact.get(rest) ?? entry) !== entry;
+    });
+  };
+  return ({ name = '', isTemplate = false }) => {
+    const [start = ''] = isTemplate ? name.split('{', 1) : [name];
+    const uri = start === name ? readUri(name) : readUriStart(start);
+    const entry = uri && find(uri.href);
+    if (uri !== undefined && find(start) === entry && decoded.find(uri.decoded) === entry) {
+      if (start !== name || !isHidden(entry, uri.decoded)) return entry;
+    }
+    return new Refused('malformed_message', undefined, { compare: () => ({ expected: normalizeUri(start) }) });
+  };
+}
+
+/** A prefix that ends after the authority does not match a longer authority. */
+function beginsUri(uri: string, prefix: string): boolean {
+  if (!uri.startsWith(prefix)) return false;
+  return prefix === '' || prefix.endsWith('/') || '/?#'.includes(uri.charAt(prefix.length));
+}
+
+/** Returns the decoded form of a key. Throws `TypeError` for a key that could never match. */
+function readUriKey({ text, isPrefix }: Key<unknown>): string {
+  if (isPrefix && text === '') return '';
+  const uri = isPrefix ? readUriStart(text) : readUri(text);
+  if (uri?.href !== text) {
+    throw new TypeError(`resources: "${text}" is not in normal form; write "${normalizeUri(text) ?? 'scheme://…'}"`);
   }
+  if (isPrefix && !/\/$|^[^:]*:\/\/[^/?#]+$/.test(text)) {
+    throw new TypeError(`resources: the prefix "${text}*" ends within a segment; write "${text}/*"`);
+  }
+  return uri.decoded;
 }

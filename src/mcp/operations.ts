@@ -8,6 +8,8 @@ export interface Operation {
   readonly kind: OperationKind;
   /** Name of the tool or prompt, or URI of the resource; `undefined` if the message has none. */
   readonly name: string | undefined;
+  /** True for a URI template. Default: a URI. */
+  readonly isTemplate?: boolean;
 }
 
 /** Operations of a request, and the id that an error response repeats. */

@@ -24,7 +24,7 @@ const maps: Partial<McpAuthOptions> = {
   resources: { 'file:///notes/*': { scopes: ['notes'] } },
 };
 
-async function listen(listener: RequestListener): Promise<string> {
+async function serve(listener: RequestListener): Promise<string> {
   const http = createServer(listener);
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   onClose.push(() => http.close());
@@ -43,7 +43,7 @@ function endpoint(more: Partial<McpAuthOptions> = maps): RequestListener {
       response.end(JSON.stringify((request as { readonly body?: unknown }).body ?? null)),
     );
 }
-const url = await listen(endpoint());
+const url = await serve(endpoint());
 
 const token = (scope: string) => ['Authorization', `Bearer ${issuer.token({ scope })}`];
 const json = ['Content-Type', 'application/json'];
@@ -59,6 +59,10 @@ function post(body: unknown, { scope = 'mcp files:read', headers = json, method 
 }
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
 const read = (uri: unknown, method = 'resources/read') => ({ jsonrpc: '2.0', id: 7, method, params: { uri } });
+const listen = (resourceSubscriptions: readonly string[]) => ({
+  ...{ jsonrpc: '2.0', id: 7, method: 'subscriptions/listen' },
+  params: { notifications: { resourceSubscriptions } },
+});
 
 describe('operations', () => {
   it.each<readonly [string, unknown, string, number]>([
@@ -73,7 +77,10 @@ describe('operations', () => {
     ['a resource', read('file:///notes/1'), 'mcp notes', 200],
     ['a subscription', read('file:///notes/1', 'resources/subscribe'), 'mcp', 403],
     ['a resource that no entry names', read('file:///etc/passwd'), 'mcp notes', 403],
-    ['a resource with dot segments', read('file:///notes/%2e%2e/secret'), 'mcp notes', 403],
+    ['a resource with dot segments', read('file:///notes/%2e%2e/secret'), 'mcp notes', 400],
+    ['a resource with a tab in its dot segment', read('file:///notes/.\t./private/secret'), 'mcp notes', 400],
+    ['a resource with a space', read('file:///notes/my file.txt'), 'mcp notes', 200],
+    ['a subscription with dot segments', listen(['file:///notes/1', 'file:///notes/../a']), 'mcp notes', 400],
     ['a method without entries', { id: 1, method: 'tools/list' }, 'mcp', 200],
     ['a notification', { method: 'notifications/initialized' }, 'mcp', 200],
     ['a response', { id: 1, result: {} }, 'mcp', 200],
@@ -175,19 +182,19 @@ describe('messages', () => {
 
   it('a body that a parser has set → its operations', async () => {
     const app = express().use(express.json()).use(endpoint());
-    const to = await listen(app);
+    const to = await serve(app);
     expect((await post(call('delete-all'), { to })).status).toBe(403);
     expect((await post(call('list'), { to })).status).toBe(200);
     expect((await post('{}', { to, headers: ['Content-Type', 'text/plain'] })).status).toBe(400);
   });
   it('a body that a parser has set as a string or as bytes → its operations', async () => {
-    const to = await listen(
+    const to = await serve(
       express()
         .use(express.text({ type: '*/*' }))
         .use(endpoint()),
     );
     expect((await post(call('delete-all'), { to })).status).toBe(403);
-    const raw = await listen(
+    const raw = await serve(
       express()
         .use(express.raw({ type: '*/*' }))
         .use(endpoint()),
@@ -201,7 +208,7 @@ it('the audit trail → scopes of policy and entry, in one array for each entry'
   const audit = { isAvailable: () => true, record: (each: AuditDecision) => void decisions.push(each) };
   const audited = createResourceServer({ issuers: [issuer], audience: resource, audit });
   const { protect } = createMcpAuth(audited, { ...options, ...maps });
-  const to = await listen((request, response) => protect(request, response, () => response.end()));
+  const to = await serve((request, response) => protect(request, response, () => response.end()));
   for (const name of ['delete-all', 'delete-one', 'list']) await post(call(name), { to, scope: 'mcp files:write' });
   expect(decisions.map(({ decision, requiredScopes }) => [decision, requiredScopes])).toEqual([
     ['admitted', ['mcp', 'files:write']],
@@ -215,7 +222,7 @@ describe('a replayed proof', () => {
   it('an operation that is refused does not use the proof up', async () => {
     const strict = createResourceServer({ issuers: [issuer], audience: resource });
     const { protect } = createMcpAuth(strict, { ...options, ...maps });
-    const to = await listen((request, response) => protect(request, response, () => response.end()));
+    const to = await serve((request, response) => protect(request, response, () => response.end()));
     const client = issuer.dpopClient();
     const bound = client.token({ scope: 'mcp files:read' });
     const { authorization, dpop } = await client.headers({ method: 'POST', url: `${to}/mcp`, token: bound });
@@ -236,7 +243,7 @@ describe('requireBearerAuth of SDK 1.x', () => {
     ['a valid token', issuer.token({ scope: 'mcp' }), 200],
   ])('%s → %3$i', async (_input, bearer, status) => {
     const auth = createMcpAuth(server, { ...bare, policy: { scopes: ['mcp'] }, sdk: 1 });
-    const to = await listen(
+    const to = await serve(
       express()
         .use(requireBearerAuth(auth.bearerAuth))
         .use((_request, response) => response.end()),
@@ -254,7 +261,8 @@ describe('requireBearerAuth of SDK 1.x', () => {
 it.each<readonly [string, object]>([
   ['an empty key', { tools: { '': {} } }],
   ['a * in the middle', { prompts: { 'a*b': {} } }],
-  ['an entry that is not a policy', { resources: { a: { scope: ['x'] } } }],
+  ['an entry that is not a policy', { resources: { 'a:b': { scope: ['x'] } } }],
+  ['a URI that is not in normal form', { resources: { 'file:///a/../b': {} } }],
 ])('%s → TypeError', (_input, more) => {
   expect(() => createMcpAuth(server, { ...options, ...more })).toThrow(TypeError);
 });

@@ -13,6 +13,7 @@ import { type ServiceProcess, startService } from '../support/service-process.ts
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
+const read = (uri: string) => ({ jsonrpc: '2.0', id: 7, method: 'resources/read', params: { uri } });
 const maps = {
   tools: { 'delete-*': { scopes: ['files:write'] }, '*': { scopes: ['files:read'] } },
   resources: { 'file:///notes/*': {} },
@@ -97,6 +98,8 @@ describe('as the proxy', () => {
     ['an anonymous malformed message', '[]', null, '/mixed', 400],
     ['report mode, a tool without its scope', call('delete-all'), 'mcp', '/watched', 200],
     ['report mode, a malformed message', '[]', 'mcp', '/watched', 200],
+    ['a resource', read('file:///notes/a'), 'mcp', '/mcp', 200],
+    ['a resource that a URL parser reads as another', read('file:///notes/.\t./a'), 'mcp', '/mcp', 400],
   ])('%s → %4$i', async (_input, message, scope, path, status) => {
     const answer = await post(message, { scope, path });
     expect(answer.status).toBe(status);
@@ -262,6 +265,7 @@ describe('beside a proxy, with trustHeaders', () => {
     ['an encoded tool', headers('tools/call', '=?base64?ZGVsZXRlLWFsbA==?='), 'insufficient_scope'],
     ['an encoding that is not canonical', headers('tools/call', '=?base64?ZGVs?'), 'mcp_header_mismatch'],
     ['a resource', headers('resources/read', 'file:///notes/1'), 'admitted'],
+    ['a resource with dot segments', headers('resources/read', 'file:///notes/../a'), 'malformed_message'],
     ['a resource without an entry', headers('resources/read', 'file:///etc/passwd'), 'no_operation_policy'],
     [
       'a subscription, whose URI is only in the body',
@@ -300,6 +304,12 @@ it.each<readonly [string, object, object, string]>([
   ['access deny', { access: 'deny', mcp: maps }, {}, 'validates no token, so "mcp" has no effect'],
   ['a key that is not a prefix', { mcp: { tools: { 'a*b': {} } } }, {}, 'neither a name nor a prefix'],
   ['an empty key', { mcp: { tools: { '': {} } } }, {}, 'neither a name nor a prefix'],
+  [
+    'a URI that is not in normal form',
+    { mcp: { resources: { 'HTTPS://a.example/b': {} } } },
+    {},
+    'https://a.example/b',
+  ],
   ['an unknown requirement', { mcp: { tools: { a: { scope: 'x' } } } }, {}, 'scope'],
   ['an empty list of actors', { actor: [] }, {}, '"actor" is not valid.'],
   ['a cycle in implies', { implies: { a: ['b'], b: ['a'] } }, {}, 'implies has a cycle'],
