@@ -36,17 +36,17 @@ describe('blocks of code in the documentation', () => {
 describe('examples in docstrings', () => {
   /** What stands around the examples of a file, or of all files of a folder. */
   const settings: Readonly<Record<string, string>> = {
-    'adapters/express.ts': `import express from 'express'; import { accessOf, answerAccessErrors, createAuthorize, createMetadata, createProtect } from 'portcullis/express'; const app = express();`,
-    'adapters/fastify.ts': `import fastify from 'fastify'; import { accessOf, answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata, createProtect } from 'portcullis/fastify'; const app = fastify();`,
-    'adapters/fetch.ts': `import { accessOf, createAuthorize, createMetadata, createProtect } from 'portcullis/fetch';`,
-    'adapters/hono.ts': `import { Hono } from 'hono'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata, createProtect } from 'portcullis/hono'; const app = new Hono();`,
+    'adapters/express.ts': `import express from 'express'; import { answerAccessErrors, createAuthorize, createMetadata } from 'portcullis/express'; const app = express();`,
+    'adapters/fastify.ts': `import fastify from 'fastify'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata } from 'portcullis/fastify'; const app = fastify();`,
+    'adapters/fetch.ts': `import { createMetadata, createProtect } from 'portcullis/fetch';`,
+    'adapters/hono.ts': `import { Hono } from 'hono'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata } from 'portcullis/hono'; const app = new Hono();`,
     'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const app = express(); const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
     'adapters/nest.ts': `import { Get, Module } from '@nestjs/common'; import type { Access } from 'portcullis'; import { CurrentAccess, PortcullisModule, Protect } from 'portcullis/nest';`,
     'adapters/nest/guard.ts': `import type { INestApplication } from '@nestjs/common'; import { createGuard } from 'portcullis/nest'; declare const app: INestApplication;`,
     'adapters/node-middleware.ts': `import express from 'express'; import { createMetadata } from 'portcullis/express'; const app = express();`,
     'adapters/events/node-events.ts': `import express from 'express'; import { createBackchannelLogout, createSignalsReceiver } from 'portcullis/express'; const app = express(); declare const secret: string; declare const token: string;`,
     'adapters/events/web-events.ts': `import { createBackchannelLogout } from 'portcullis/fetch';`,
-    'adapters/node.ts': `import { createServer } from 'node:http'; import { accessOf, createAuthorize, createMetadata, createProtect, toResourceRequest, toUpgradeRequest } from 'portcullis/node';`,
+    'adapters/node.ts': `import { createServer } from 'node:http'; import { createMetadata, createProtect, toResourceRequest, toUpgradeRequest } from 'portcullis/node';`,
   };
   const common = `import type { ResourceServer } from 'portcullis'; declare const resourceServer: ResourceServer;`;
 

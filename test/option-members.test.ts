@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createProtect as createExpressProtect } from '../src/adapters/express.ts';
-import { createProtect as createFastifyProtect } from '../src/adapters/fastify.ts';
+import { createAuthorize as createExpressAuthorize } from '../src/adapters/express.ts';
+import { createAuthorize as createFastifyAuthorize } from '../src/adapters/fastify.ts';
 import { createProtect as createFetchProtect } from '../src/adapters/fetch.ts';
-import { createProtect as createHonoProtect } from '../src/adapters/hono.ts';
+import { createAuthorize as createHonoAuthorize } from '../src/adapters/hono.ts';
 import { createMcpAuth } from '../src/adapters/mcp.ts';
 import { createGuard, PortcullisModule } from '../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../src/adapters/node.ts';
@@ -60,13 +60,13 @@ const calls: Readonly<Record<string, () => unknown>> = {
   // @ts-expect-error: a member that does not exist
   createDenyList: () => createDenyList({ odd: 1 }),
   // @ts-expect-error: a misspelled member
-  'createProtect of portcullis/express': () => createExpressProtect(server, { onRefuse: () => undefined }),
+  'createAuthorize of portcullis/express': () => createExpressAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
-  'createProtect of portcullis/fastify': () => createFastifyProtect(server, { onRefuse: () => undefined }),
+  'createAuthorize of portcullis/fastify': () => createFastifyAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
   'createProtect of portcullis/fetch': () => createFetchProtect(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
-  'createProtect of portcullis/hono': () => createHonoProtect(server, { onRefuse: () => undefined }),
+  'createAuthorize of portcullis/hono': () => createHonoAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
   'createProtect of portcullis/node': () => createNodeProtect(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
@@ -101,7 +101,7 @@ describe('an option that does not exist', () => {
 
 describe('a name that is nearly one', () => {
   it.each([
-    [() => createExpressProtect(server, { onRefuse: () => undefined } as object), 'onRefused'],
+    [() => createExpressAuthorize(server, { onRefuse: () => undefined } as object), 'onRefused'],
     [() => createResourceServer({ isuer: 'idp.test', audience: 'api' } as unknown as ResourceServerOptions), 'issuer'],
     [() => anyOf({ scope: ['read'] } as object, {}), 'scopes'],
     [() => anyOf({ roles: ['admin'] } as object, {}), 'permissions'],
@@ -116,8 +116,8 @@ describe('a name that is nearly one', () => {
   });
 
   it('one that is nearly nothing → is not', () => {
-    expect(() => createExpressProtect(server, { flavour: 1 } as object)).toThrow(
-      /^createProtect: there is no flavour; [^?]*$/,
+    expect(() => createExpressAuthorize(server, { flavour: 1 } as object)).toThrow(
+      /^createAuthorize: there is no flavour; [^?]*$/,
     );
   });
 });

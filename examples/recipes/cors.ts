@@ -1,11 +1,11 @@
 import { Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { ResourceServer } from 'portcullis';
-import { createProtect } from 'portcullis/hono';
+import { createAuthorize } from 'portcullis/hono';
 
 /** An API for the scripts of one origin. */
 export function createApi(resourceServer: ResourceServer): Hono {
-  const protect = createProtect(resourceServer);
+  const authorize = createAuthorize(resourceServer);
   const app = new Hono();
   // Before every route: a preflight request has no token, and a refusal must have these headers too.
   app.use(
@@ -17,9 +17,6 @@ export function createApi(resourceServer: ResourceServer): Hono {
       maxAge: 600,
     }),
   );
-  app.get(
-    '/messages',
-    protect({ scopes: ['read:messages'] }, (c, { claims }) => c.json({ reader: claims.sub })),
-  );
+  app.get('/messages', authorize({ scopes: ['read:messages'] }), (c) => c.json({ reader: c.var.access.claims.sub }));
   return app;
 }

@@ -1,9 +1,9 @@
 import express, { type Express, type RequestHandler } from 'express';
 import type { ResourceServer } from 'portcullis';
-import { accessOf, createAuthorize } from 'portcullis/express';
+import { type Authorize, createAuthorize } from 'portcullis/express';
 
 /** Allows N requests of one user in each window. A user is a subject of an issuer. */
-function limitUsers(calls: number, windowSeconds: number): RequestHandler {
+function limitUsers({ accessOf }: Authorize, calls: number, windowSeconds: number): RequestHandler {
   const windows = new Map<string, { readonly end: number; used: number }>();
   return (req, res, next) => {
     const { iss, sub } = accessOf(req).claims;
@@ -23,9 +23,9 @@ function limitUsers(calls: number, windowSeconds: number): RequestHandler {
 export function createLimited(resourceServer: ResourceServer): Express {
   const authorize = createAuthorize(resourceServer);
   const app = express();
-  app.use('/api', authorize(), limitUsers(2, 60));
+  app.use('/api', authorize(), limitUsers(authorize, 2, 60));
   app.get('/api/messages', authorize({ scopes: ['read:messages'] }), (req, res) => {
-    res.json({ reader: accessOf(req).claims.sub });
+    res.json({ reader: authorize.accessOf(req).claims.sub });
   });
   return app;
 }

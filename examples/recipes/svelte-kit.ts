@@ -1,26 +1,29 @@
-import type { ResourceServer } from 'portcullis';
-import { accessOf, createAuthorize } from 'portcullis/fetch';
+import type { Access, ResourceServer } from 'portcullis';
+import { createProtect } from 'portcullis/fetch';
 
-/** The members of a SvelteKit event that are read. */
+/** The members of a SvelteKit event that are used. */
 interface Event {
   readonly url: URL;
   readonly request: Request;
+  /** Declared as `App.Locals` in `app.d.ts`. */
+  readonly locals: { access?: Access };
 }
 
-/** Creates `handle` of `hooks.server.ts`. Endpoints below /api call `accessOf(event.request)`. */
+type Resolve = () => Response | Promise<Response>;
+
+/** Creates `handle` of `hooks.server.ts`. Endpoints below /api read `event.locals.access`. */
 export function createHandle(resourceServer: ResourceServer) {
-  const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
+  const protect = createProtect(resourceServer);
+  const read = protect({ scopes: ['read:messages'] }, (_request, access, { locals }: Event, resolve: Resolve) => {
+    locals.access = access;
+    return resolve();
+  });
   return async <E extends Event>(input: {
     readonly event: E;
     readonly resolve: (event: E) => Response | Promise<Response>;
   }): Promise<Response> => {
     const { event, resolve } = input;
     if (!event.url.pathname.startsWith('/api/')) return resolve(event);
-    const refused = await authorize(event.request);
-    if (refused !== undefined) return refused;
-    const response = await resolve(event);
-    const { dpopNonce } = accessOf(event.request);
-    if (dpopNonce !== undefined) response.headers.set('DPoP-Nonce', dpopNonce);
-    return response;
+    return read(event.request, event, () => resolve(event));
   };
 }

@@ -1,9 +1,9 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { initTRPC, TRPCError } from '@trpc/server';
 import { createHTTPHandler } from '@trpc/server/adapters/standalone';
 import { TRPC_ERROR_CODES_BY_KEY, type TRPCErrorResponse } from '@trpc/server/rpc';
 import { type Access, AccessError, type ErrorBody, type ErrorReport, type ResourceServer } from 'portcullis';
-import { createAuthorize, toResourceRequest } from 'portcullis/node';
+import { createProtect, toResourceRequest } from 'portcullis/node';
 
 interface Context {
   readonly access: Access | undefined;
@@ -42,11 +42,12 @@ function toErrorBody({ status, description: message }: ErrorReport): ErrorBody {
 
 /** A request without a token reaches the open procedures; an invalid token is refused before all of them. */
 export function createProcedures(resourceServer: ResourceServer): Server {
-  const authorize = createAuthorize(resourceServer, { errorBody: toErrorBody });
+  const protect = createProtect(resourceServer, { errorBody: toErrorBody });
+  const admitted = new WeakMap<IncomingMessage, Access>();
   const handler = createHTTPHandler<typeof router>({
     router,
     createContext: ({ req }) => ({
-      access: authorize.findAccess(req),
+      access: admitted.get(req),
       headersOf: (refused) => resourceServer.describeRefusal(refused, toResourceRequest(req)).headers,
     }),
     responseMeta({ ctx, errors }) {
@@ -55,6 +56,10 @@ export function createProcedures(resourceServer: ResourceServer): Server {
       return challenge === undefined ? {} : { headers: { 'www-authenticate': challenge } };
     },
   });
-  const pass = authorize.optional();
-  return createServer((request, response) => pass(request, response, () => handler(request, response)));
+  return createServer(
+    protect.optional({}, (request, response, access) => {
+      if (access !== undefined) admitted.set(request, access);
+      return handler(request, response);
+    }),
+  );
 }

@@ -42,24 +42,37 @@ export const admissions = new WeakMap<
 
 /** Readers of the access that a request was granted. `D` are the claims that its server provides. */
 export interface AccessReaders<Q, D = RegisteredClaims> {
-  /** Returns the access of a request; the claims have the types of the policy's schema. Throws `TypeError` without access. */
+  /**
+   * Returns the access that this server granted to a request; the claims have the types of the policy's schema. Reads the
+   * record of the package, never a property of the request. Throws `TypeError` without access.
+   */
   accessOf<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>>;
   /** Like `accessOf`, but returns `undefined` without access. */
   findAccess<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>> | undefined;
 }
 
-export const findAccess: AccessReaders<object>['findAccess'] = <C>(request: object, policy?: Policy<C>) => {
+/** The server and the policy that must have admitted a request; each is any if it is absent. */
+interface Admitter<C> {
+  readonly server?: ResourceServer<RegisteredClaims> | undefined;
+  readonly policy?: Policy<C> | undefined;
+}
+
+export function findAccess<C>(
+  request: object,
+  { server, policy }: Admitter<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   const found = admissions.get(request);
   if (found === undefined || (policy !== undefined && found.policy !== policy)) return undefined;
+  if (server !== undefined && found.server !== server) return undefined;
   return found.access as Access<HandedClaims<C, RegisteredClaims>>; // the schema of this policy returned these claims
-};
+}
 
-export const accessOf: AccessReaders<object>['accessOf'] = (request, policy) => {
-  const access = findAccess(request, policy);
+export function accessOf<C>(request: object, by: Admitter<C>): Access<HandedClaims<C, RegisteredClaims>> {
+  const access = findAccess(request, by);
   if (access !== undefined) return access;
   throw new TypeError(
-    policy === undefined || !admissions.has(request)
-      ? 'accessOf: this request was not authorized; put authorize(policy) before the handler, or use findAccess'
-      : 'accessOf: another policy authorized this request; pass the policy of the last authorize(…)',
+    admissions.has(request)
+      ? 'accessOf: another policy or server authorized this request; pass the policy of the last authorize(…)'
+      : 'accessOf: this request was not authorized; put authorize(policy) before the handler, or use findAccess',
   );
-};
+}

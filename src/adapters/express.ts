@@ -1,23 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
-import type { HandedClaims, Policy } from '../policy/policy.ts';
+import type { ErrorRequestHandler, Request } from 'express';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import type { AdapterOptions } from './checkpoint.ts';
-import { type AuthorizeForms, createWrapperForms, type Forms } from './forms.ts';
-import {
-  createNodeAuthorize,
-  createNodeCheckpoint,
-  describeNode,
-  type NodeMiddleware,
-  respondNode,
-  sendRefusal,
-} from './node-middleware.ts';
+import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
+import { createNodeCheckpoint, describeNode, type NodeMiddleware, sendRefusal, setNonce } from './node-middleware.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
-export { accessOf, createMetadata, findAccess } from './node-middleware.ts';
+export { createMetadata } from './node-middleware.ts';
 
 declare global {
   namespace Express {
@@ -29,24 +21,7 @@ declare global {
 }
 
 /** Options of the adapter. */
-export type ProtectOptions = AdapterOptions<Request>;
-
-/** Responds to an admitted request. `P` are the parameters of the path, `C` the claims that the policy provides. */
-export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
-  request: Request<P>,
-  response: Response,
-  access: A,
-  next: NextFunction,
-) => unknown;
-
-/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
-type ExpressWrapper<D, N> = <C = D, P = Request['params']>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N>,
-) => RequestHandler<P>;
-
-/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export type Protect<D = Claims> = Forms<ExpressWrapper<D, never>, ExpressWrapper<D, undefined>>;
+export type AuthorizeOptions = AdapterOptions<Request>;
 
 /** Middleware whose types leave the parameters and bodies of the route as Express infers them. */
 export type AuthorizeMiddleware = NodeMiddleware;
@@ -55,46 +30,40 @@ export type AuthorizeMiddleware = NodeMiddleware;
 export type Authorize<D = Claims> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D>;
 
 /**
- * Creates the `protect` function of an Express application. Refusals are sent here and never reach error handlers. Errors that a
- * handler throws, or rejects with, do, except an `AccessError`.
- *
- * @example
- * const protect = createProtect(resourceServer);
- * app.get('/messages', protect({ scopes: ['read:messages'] }, (req, res, access) => res.json(access.claims)));
- */
-export function createProtect<D extends RegisteredClaims = Claims>(
-  server: ResourceServer<D>,
-  options: ProtectOptions = {},
-): Protect<D> {
-  const checkpoint = createNodeCheckpoint('createProtect', server, options);
-  type Handler = ProtectedHandler<Request['params'], unknown, Access<unknown> | undefined>;
-  return createWrapperForms(
-    (route, handler: Handler): RequestHandler =>
-      (incoming, outgoing, next) => {
-        const handle = (access: Access<unknown> | undefined) => handler(incoming, outgoing, access, next);
-        // A router removes its prefix from `url`; a proof is for the URL that the client requested.
-        respondNode(checkpoint, route, { incoming, outgoing, target: incoming.originalUrl, handle })
-          // As Express 5 does: `next` without an error would continue with the next route.
-          .catch((error) => next(error || new Error('Rejected promise')));
-      },
-  );
-}
-
-/**
  * Creates the `authorize` function of an Express application: middleware for a route, a router or the entire application.
- * Handlers after it read the access with `accessOf(req)`.
+ * Handlers after it read the access in `req.access`, or with the types of the claims from `authorize.accessOf(req)`. Refusals are
+ * sent here and never reach error handlers.
  *
  * @example
  * const authorize = createAuthorize(resourceServer);
  * app.get('/messages/:id', authorize({ scopes: ['read:messages'] }), (req, res) => {
- *   res.json({ id: req.params.id, reader: accessOf(req).claims.sub });
+ *   res.json({ id: req.params.id, reader: authorize.accessOf(req).claims.sub });
  * });
  */
 export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
-  options: ProtectOptions = {},
+  options: AuthorizeOptions = {},
 ): Authorize<D> {
-  return createNodeAuthorize(server, options, (req, access) => Object.assign(req, { access }));
+  const checkpoint = createNodeCheckpoint('createAuthorize', server, options);
+  return createMiddlewareForms(
+    server,
+    (route): AuthorizeMiddleware =>
+      (incoming, outgoing, next) => {
+        const admit = async (): Promise<boolean> => {
+          // Express calls with its own request. A router removes its prefix from `url`; a proof is for the URL of the client.
+          const visitor = describeNode(incoming, incoming.originalUrl, incoming as unknown as Request);
+          const { access, refusal } = await checkpoint.pass(route, visitor);
+          if (refusal !== undefined) sendRefusal(refusal, outgoing);
+          if (access !== undefined) {
+            setNonce(access, outgoing);
+            Object.assign(incoming, { access });
+          }
+          return refusal === undefined;
+        };
+        // `next` is called outside: an error that it throws must not call it again.
+        void admit().then((isAdmitted) => isAdmitted && next(), next);
+      },
+  );
 }
 
 /**
@@ -106,7 +75,7 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
  */
 export function answerAccessErrors(
   server: ResourceServer<RegisteredClaims>,
-  options: ProtectOptions = {},
+  options: AuthorizeOptions = {},
 ): ErrorRequestHandler {
   const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
   return (error, req, res, next) => {

@@ -1,20 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { EventReceiver } from '../http/event-post.ts';
 import { type BackchannelLogoutOptions, openBackchannelLogout } from '../logout/backchannel-logout.ts';
-import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { type AccessReaders, findAccess as findGrantedAccess, accessOf as readAccess } from './admission.ts';
 import type { AdapterOptions, Checkpoint, Visitor } from './checkpoint.ts';
-import {
-  type AuthorizeForms,
-  createMiddlewareForms,
-  createWrapperForms,
-  type Forms,
-  type RoutePolicy,
-} from './forms.ts';
+import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
 import { createNodeCheckpoint, describeNode } from './node-middleware.ts';
 import { readNodeBody, readNodeRequest } from './node-request.ts';
@@ -22,8 +14,15 @@ import { readNodeBody, readNodeRequest } from './node-request.ts';
 export type { RefusedRequest } from './checkpoint.ts';
 export type { MetadataOptions } from './metadata.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The access that `authorize` of Portcullis granted; `undefined` if the request was not authorized. */
+    access?: Access<RegisteredClaims>;
+  }
+}
+
 /** Options of the adapter. */
-export type ProtectOptions = AdapterOptions<FastifyRequest>;
+export type AuthorizeOptions = AdapterOptions<FastifyRequest>;
 
 /** The members of a Fastify request that are read, regardless of the types of its route. */
 export interface JudgedRequest {
@@ -37,37 +36,6 @@ export interface JudgedReply {
   readonly sent: boolean;
 }
 
-/** The reply of a route, with the types that annotate its request. */
-export type ReplyOf<Q> = Q extends { readonly routeOptions: unknown } & FastifyRequest<infer R>
-  ? FastifyReply<R>
-  : FastifyReply;
-
-/**
- * Responds to an admitted request. `Q` is the annotated request, with the types of its route; `C` are the claims that the policy
- * provides; `T` is the payload, which Fastify compares with the schema of the response.
- */
-export type ProtectedHandler<Q, C = Claims, A = Access<C>, T = unknown> = (
-  this: FastifyInstance,
-  request: Q,
-  reply: ReplyOf<Q>,
-  access: A,
-) => T;
-
-/** Two options of a route: the hook validates the request before its body is read, and the handler responds. */
-export interface ProtectedRoute<Q, T = unknown> {
-  readonly onRequest: AuthorizeHook;
-  readonly handler: (this: unknown, request: Q, reply: ReplyOf<Q>) => T;
-}
-
-/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
-type FastifyWrapper<D, N> = <C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N, T>,
-) => ProtectedRoute<Q, T>;
-
-/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export type Protect<D = Claims> = Forms<FastifyWrapper<D, never>, FastifyWrapper<D, undefined>>;
-
 /** A hook, for `onRequest` or `preHandler`. Its types leave parameters, bodies and responses as Fastify infers them. */
 export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
 
@@ -75,61 +43,35 @@ export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (
 export type Authorize<D = Claims> = AuthorizeForms<AuthorizeHook, Pick<JudgedRequest, 'raw'>, D>;
 
 /**
- * Creates the `protect` function of a Fastify application. It returns options of a route, which may have more:
- * `{ schema, ...protect(policy, handler) }`.
- *
- * @example
- * const protect = createProtect(resourceServer);
- * app.get('/messages', protect({ scopes: ['read:messages'] }, async (request, reply, access) => access.claims));
- */
-export function createProtect<D extends RegisteredClaims = Claims>(
-  server: ResourceServer<D>,
-  options: ProtectOptions = {},
-): Protect<D> {
-  const checkpoint = createNodeCheckpoint('createProtect', server, options);
-  type Handler = ProtectedHandler<FastifyRequest, unknown, Access<unknown> | undefined>;
-  return createWrapperForms((route, handler: Handler): ProtectedRoute<FastifyRequest> => {
-    // Not by `accessOf`: a request that another route admitted was not admitted here.
-    const passed = new WeakSet<object>();
-    return {
-      onRequest: createHook(checkpoint, route, passed),
-      handler(request, reply) {
-        if (!passed.has(request)) {
-          throw new TypeError('protect: the route has lost its onRequest hook; spread protect(…) after other options');
-        }
-        const access = findGrantedAccess(request.raw, route.policy);
-        const refuseThrown = (error: unknown) => sendThrown(checkpoint, error, { request, reply });
-        // Not async: Fastify treats a promise of `undefined` as a missing response.
-        try {
-          const handled = handler.call(this as FastifyInstance, request, reply, access);
-          return handled instanceof Promise ? handled.catch(refuseThrown) : handled;
-        } catch (error) {
-          return refuseThrown(error);
-        }
-      },
-    };
-  });
-}
-
-/**
  * Creates the `authorize` function of a Fastify application: a hook for a route, a plugin or the entire application.
- * Handlers after it read the access with `accessOf(request)`.
+ * Handlers after it read the access in `request.access`, or with the types of the claims from `authorize.accessOf(request)`.
  *
  * @example
  * const authorize = createAuthorize(resourceServer);
  * app.get<{ Params: { id: string } }>(
  *   '/messages/:id',
  *   { onRequest: authorize({ scopes: ['read:messages'] }) },
- *   async (request) => ({ id: request.params.id, reader: accessOf(request).claims.sub }),
+ *   async (request) => ({ id: request.params.id, reader: authorize.accessOf(request).claims.sub }),
  * );
  */
 export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
-  options: ProtectOptions = {},
+  options: AuthorizeOptions = {},
 ): Authorize<D> {
   const checkpoint = createNodeCheckpoint('createAuthorize', server, options);
   return createMiddlewareForms(
-    (route) => createHook(checkpoint, route),
+    server,
+    (route): AuthorizeHook =>
+      (request, reply, done) => {
+        const admit = async (): Promise<boolean> => {
+          const { access, refusal } = await checkpoint.pass(route, describe(request));
+          if (refusal !== undefined) send(refusal, reply);
+          if (access !== undefined) Object.assign(request, { access });
+          if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
+          return refusal === undefined;
+        };
+        void admit().then((isAdmitted) => isAdmitted && done(), done);
+      },
     ({ raw }) => raw,
   );
 }
@@ -143,7 +85,7 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
  */
 export function answerAccessErrors(
   server: ResourceServer<RegisteredClaims>,
-  options: ProtectOptions = {},
+  options: AuthorizeOptions = {},
 ): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
   const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
   return (error, request, reply) => sendThrown(checkpoint, error, { request, reply });
@@ -221,32 +163,6 @@ function createPlugin(
       app.route({ method, url, exposeHeadRoute: false, onRequest: respond, handler: respond });
     }
     done();
-  };
-}
-
-/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<Pick<JudgedRequest, 'raw'>>['accessOf'] = ({ raw }, policy) =>
-  readAccess(raw, policy);
-
-/** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<Pick<JudgedRequest, 'raw'>>['findAccess'] = ({ raw }, policy) =>
-  findGrantedAccess(raw, policy);
-
-/** Creates the hook of a route, which records the requests that it admits. */
-function createHook(
-  checkpoint: Checkpoint<FastifyRequest>,
-  route: RoutePolicy<unknown>,
-  passed?: WeakSet<object>,
-): AuthorizeHook {
-  return (request, reply, done) => {
-    const admit = async (): Promise<boolean> => {
-      const { access, refusal } = await checkpoint.pass(route, describe(request));
-      if (refusal !== undefined) send(refusal, reply);
-      else passed?.add(request);
-      if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
-      return refusal === undefined;
-    };
-    void admit().then((isAdmitted) => isAdmitted && done(), done);
   };
 }
 

@@ -1,17 +1,9 @@
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { type AccessReaders, findAccess as findGrantedAccess, accessOf as readAccess } from './admission.ts';
-import type { Visitor } from './checkpoint.ts';
-import { type AuthorizeForms, createMiddlewareForms, createWrapperForms, type Forms } from './forms.ts';
+import { createWrapperForms, type Forms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import {
-  createWebCheckpoint,
-  respondWeb,
-  toMetadataResponse,
-  toResponse,
-  type WebAdapterOptions,
-} from './web-response.ts';
+import { createWebCheckpoint, toMetadataResponse, toResponse, type WebAdapterOptions } from './web-response.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/web-events.ts';
@@ -45,15 +37,6 @@ type FetchWrapper<D, N> = <R extends Request, Rest extends readonly unknown[], C
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
 export type Protect<D = Claims> = Forms<FetchWrapper<D, never>, FetchWrapper<D, undefined>>;
 
-/** Validates a request. Returns the response of a refused one, and `undefined` for an admitted one. */
-export type AuthorizeRequest = (
-  request: Request,
-  ...rest: readonly unknown[]
-) => Response | undefined | Promise<Response | undefined>;
-
-/** Creates a check from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export type Authorize<D = Claims> = AuthorizeForms<AuthorizeRequest, Request, D>;
-
 /**
  * Creates the `protect` function for handlers from `Request` to `Response`: those of Bun, Deno, Cloudflare Workers, Next.js and
  * others.
@@ -68,34 +51,22 @@ export function createProtect<D extends RegisteredClaims = Claims>(
 ): Protect<D> {
   const checkpoint = createWebCheckpoint('createProtect', server, options);
   type Handler = ProtectedHandler<Request, readonly unknown[], unknown, Access<unknown> | undefined>;
-  return createWrapperForms((route, handler: Handler) => (request: Request, ...rest: readonly unknown[]) => {
-    const handle = (access: Access<unknown> | undefined) => handler(request, access, ...rest);
-    return respondWeb(checkpoint, route, { ...describe(options, request, rest), handle });
+  return createWrapperForms((route, handler: Handler) => async (request: Request, ...rest: readonly unknown[]) => {
+    // The author of the function knows what the runtime passes; here it is passed on unchecked.
+    const connection = options.connection?.(request, ...(rest as never[]));
+    const visitor = { key: request, request, connection, original: request };
+    const { access, refusal } = await checkpoint.pass(route, visitor);
+    if (refusal !== undefined) return toResponse(refusal);
+    let response: Response;
+    try {
+      response = await handler(request, access, ...rest);
+    } catch (error) {
+      const thrown = checkpoint.describeThrown(error, visitor);
+      if (thrown === undefined) throw error;
+      response = toResponse(thrown);
+    }
+    return access?.dpopNonce === undefined ? response : withNonce(response, access.dpopNonce);
   });
-}
-
-/**
- * Creates the `authorize` function for code without handlers to wrap, such as middleware of Next.js. Code after it reads the
- * access with `accessOf(request)`.
- *
- * @example
- * const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
- * export async function answer(request: Request): Promise<Response> {
- *   return (await authorize(request)) ?? Response.json({ reader: accessOf(request).claims.sub });
- * }
- */
-export function createAuthorize<D extends RegisteredClaims = Claims>(
-  server: ResourceServer<D>,
-  options: ProtectOptions = {},
-): Authorize<D> {
-  const checkpoint = createWebCheckpoint('createAuthorize', server, options);
-  return createMiddlewareForms(
-    (route): AuthorizeRequest =>
-      async (request, ...rest) => {
-        const { refusal } = await checkpoint.pass(route, describe(options, request, rest));
-        return refusal && toResponse(refusal);
-      },
-  );
 }
 
 /**
@@ -116,14 +87,15 @@ export function createMetadata(
   return ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname));
 }
 
-/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<Request>['accessOf'] = readAccess;
-
-/** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<Request>['findAccess'] = findGrantedAccess;
-
-function describe(options: ProtectOptions, request: Request, rest: readonly unknown[]): Visitor<Request> {
-  // The author of the function knows what the runtime passes; here it is passed on unchecked.
-  const connection = options.connection?.(request, ...(rest as never[]));
-  return { key: request, request, connection, original: request };
+/** Sets the new nonce of an admitted request on its response (RFC 9449 §8.2). */
+function withNonce(response: Response, nonce: string): Response {
+  try {
+    response.headers.set('dpop-nonce', nonce);
+    return response;
+  } catch {
+    // The headers of a fetched response are immutable.
+    const copy = new Response(response.body, response);
+    copy.headers.set('dpop-nonce', nonce);
+    return copy;
+  }
 }

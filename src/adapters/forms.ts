@@ -1,5 +1,7 @@
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { type AccessReaders, accessOf, findAccess } from './admission.ts';
 
 /** The policy of a route. Credentials are `optional` if a request with neither `Authorization` nor `DPoP` is admitted without access. */
@@ -8,7 +10,7 @@ export interface RoutePolicy<C> {
   readonly credentials: 'required' | 'optional';
 }
 
-/** A form of an adapter for required credentials, and the form for optional ones. */
+/** A function for required credentials, with `optional` for routes that are also open. */
 export type Forms<F, O = F> = F & {
   /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
   readonly optional: O;
@@ -17,18 +19,15 @@ export type Forms<F, O = F> = F & {
 /** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
 type CreateMiddleware<M> = (policy?: Policy<unknown>) => M;
 
-/** The middleware form of an adapter, and readers of the access that it grants. `M` is what the framework mounts. */
+/** The middleware of an adapter, and readers of the access that it grants. `M` is what the framework mounts. */
 export type AuthorizeForms<M, Q, D> = Forms<CreateMiddleware<M>> & AccessReaders<Q, D>;
 
-/** Creates both forms of an adapter: one for required credentials, with a member `optional`. */
+/** Creates a function for required credentials, with a member `optional`. */
 export function createForms<F extends object>(create: (credentials: RoutePolicy<never>['credentials']) => F): Forms<F> {
   return Object.assign(create('required'), { optional: create('optional') });
 }
 
-/**
- * Creates the wrapper form of an adapter, whose types are `P`. `wrap` gets a checked policy and the handler, and creates what
- * the framework mounts.
- */
+/** Creates a wrapper, whose types are `P`. `wrap` gets a checked policy and the handler, and creates what the runtime calls. */
 export function createWrapperForms<P, H>(wrap: (route: RoutePolicy<unknown>, handler: H) => unknown): P {
   const forms = createForms((credentials) => (policy: Policy<unknown>, handler: H) => {
     if (isRequest(policy)) throw new TypeError(unwrapped);
@@ -40,15 +39,16 @@ export function createWrapperForms<P, H>(wrap: (route: RoutePolicy<unknown>, han
   return forms as unknown as P;
 }
 
-/** Creates the middleware form of an adapter. `mount` creates what its framework mounts, `keyOf` returns the key of a visit. */
+/** Creates middleware. `mount` creates what its framework mounts, `keyOf` returns the object that identifies a request. */
 export function createMiddlewareForms<M, Q extends object, D>(
+  server: ResourceServer<RegisteredClaims>,
   mount: (route: RoutePolicy<unknown>) => M,
   keyOf: (request: Q) => object = (request) => request,
 ): AuthorizeForms<M, Q, D> {
   const forms = createForms((credentials) => (policy?: Policy<unknown>) => mount(readRoutePolicy(policy, credentials)));
   const readers: AccessReaders<Q> = {
-    accessOf: (request, policy) => accessOf(keyOf(request), policy),
-    findAccess: (request, policy) => findAccess(keyOf(request), policy),
+    accessOf: (request, policy) => accessOf(keyOf(request), { server, policy }),
+    findAccess: (request, policy) => findAccess(keyOf(request), { server, policy }),
   };
   // Only the server knows whether `sub` is required; the readers of its own middleware can state it.
   return Object.assign(forms, readers as unknown as AccessReaders<Q, D>);
@@ -68,7 +68,7 @@ export function readRoutePolicy<C>(
   return { policy: read, credentials };
 }
 
-/** Reports whether a framework called the form itself, with a request or a context instead of a policy. */
+/** Reports whether a framework called the function itself, with a request or a context instead of a policy. */
 function isRequest(policy: unknown): boolean {
   return Object(policy) === policy && ['rawHeaders', 'raw', 'req', 'headers'].some((name) => name in Object(policy));
 }

@@ -113,7 +113,7 @@ export class PortcullisGuard implements CanActivate {
 Inject(moduleOptions)(PortcullisGuard, undefined, 0);
 
 /**
- * Protects every route, resolver and gateway of an application: without a decorator, by `defaultPolicy`.
+ * Protects every HTTP route of an application: without a decorator, by `defaultPolicy`.
  *
  * @example
  * @Module({ imports: [PortcullisModule.forRoot({ resourceServer })] })

@@ -4,14 +4,14 @@ import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import type { AdapterOptions } from './checkpoint.ts';
-import { type AuthorizeForms, createWrapperForms, type Forms } from './forms.ts';
-import { createNodeAuthorize, createNodeCheckpoint, type NodeMiddleware, respondNode } from './node-middleware.ts';
+import { createWrapperForms, type Forms } from './forms.ts';
+import { createNodeCheckpoint, describeNode, sendRefusal, setNonce } from './node-middleware.ts';
 import { checkNodeHttp, readNodeRequest } from './node-request.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
-export { accessOf, createMetadata, findAccess } from './node-middleware.ts';
+export { createMetadata } from './node-middleware.ts';
 
 /** Options of the adapter. */
 export type ProtectOptions = AdapterOptions<IncomingMessage>;
@@ -32,15 +32,8 @@ type NodeWrapper<D, N> = <C = D>(
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
 export type Protect<D = Claims> = Forms<NodeWrapper<D, never>, NodeWrapper<D, undefined>>;
 
-/** Middleware as connect and similar servers call it. */
-export type AuthorizeMiddleware = NodeMiddleware;
-
-/** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export type Authorize<D = Claims> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D>;
-
 /**
- * Creates the `protect` function of a `node:http` server; it returns request listeners. If the handler returns a promise, the
- * listener does too.
+ * Creates the `protect` function of a `node:http` server; it returns request listeners, whose promise settles with the handler.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -57,28 +50,20 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   type Handler = ProtectedHandler<unknown, Access<unknown> | undefined>;
   return createWrapperForms(
     (route, handler: Handler): RequestListener =>
-      (incoming, outgoing) => {
-        const handle = (access: Access<unknown> | undefined) => handler(incoming, outgoing, access);
-        return respondNode(checkpoint, route, { incoming, outgoing, handle });
+      async (incoming, outgoing) => {
+        const visitor = describeNode(incoming, undefined, incoming);
+        const { access, refusal } = await checkpoint.pass(route, visitor);
+        if (refusal !== undefined) return sendRefusal(refusal, outgoing);
+        if (access !== undefined) setNonce(access, outgoing);
+        try {
+          await handler(incoming, outgoing, access);
+        } catch (error) {
+          const thrown = outgoing.headersSent ? undefined : checkpoint.describeThrown(error, visitor);
+          if (thrown === undefined) throw error;
+          sendRefusal(thrown, outgoing);
+        }
       },
   );
-}
-
-/**
- * Creates the `authorize` function for servers that call `next`, such as connect. Handlers after it read the access with
- * `accessOf(request)`.
- *
- * @example
- * const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
- * createServer((request, response) => {
- *   authorize(request, response, () => response.end(accessOf(request).claims.sub));
- * }).listen(3000);
- */
-export function createAuthorize<D extends RegisteredClaims = Claims>(
-  server: ResourceServer<D>,
-  options: ProtectOptions = {},
-): Authorize<D> {
-  return createNodeAuthorize(server, options);
 }
 
 /**

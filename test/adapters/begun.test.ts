@@ -69,10 +69,14 @@ describe('an AccessError after the response has begun → nothing is written, on
     const app = fastify();
     app.get(
       '/',
-      inFastify.createProtect(servers.usual, options)(policy, (_request, reply) => {
+      {
+        onRequest: inFastify.createAuthorize(servers.usual)(policy),
+        errorHandler: inFastify.answerAccessErrors(servers.usual, options),
+      },
+      (_request, reply) => {
         reply.send('whole');
         throw error;
-      }),
+      },
     );
     const answer = await app.inject({ url: '/', headers: headers() });
     expect([answer.statusCode, answer.body, told]).toEqual([200, 'whole', []]);
@@ -107,12 +111,9 @@ it('fastify: a reply that fails, for a request that had to wait → 500, and the
     };
     done();
   });
-  app.get(
-    '/',
-    inFastify.createProtect(servers.slow)({ scopes: ['admin'] }, () => {
-      handled++;
-    }),
-  );
+  app.get('/', { onRequest: inFastify.createAuthorize(servers.slow)({ scopes: ['admin'] }) }, () => {
+    handled++;
+  });
   const answer = await app.inject({ url: '/', headers: headers() });
   expect([answer.statusCode, answer.json().message, handled]).toEqual([403, 'of the reply', 0]);
 });

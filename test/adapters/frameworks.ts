@@ -8,7 +8,6 @@ import { createExpressApp } from './mounts/express.ts';
 import { createFastifyApp } from './mounts/fastify.ts';
 import { createFetchApp } from './mounts/fetch.ts';
 import { createHonoApp, createHonoBasePathApp } from './mounts/hono.ts';
-import * as middleware from './mounts/middleware.ts';
 import { createNestApp } from './mounts/nest.ts';
 import { createNestFastifyApp } from './mounts/nest-fastify.ts';
 import { createNodeApp } from './mounts/node.ts';
@@ -85,7 +84,12 @@ const nest: Start = async (issuer) => {
   return listen(createServer(await createNestApp(stage)), stage);
 };
 
-/** Every way to mount the gate around handlers, by name. */
+const nestOnFastify: Start = async (issuer) => {
+  const stage = createStage(issuer);
+  return listen(createServer(await createNestFastifyApp(stage)), stage);
+};
+
+/** Every adapter, by name. */
 export const frameworks = {
   node,
   express,
@@ -94,37 +98,7 @@ export const frameworks = {
   'hono, basePath': honoBasePath,
   fetch,
   nest,
-} as const satisfies Readonly<Record<string, Start>>;
-
-/** Every way to mount the gate before handlers, as middleware of the framework. */
-export const middlewares = {
-  node: (issuer) => {
-    const stage = createStage(issuer);
-    return listen(createServer(middleware.createNodeApp(stage)), stage);
-  },
-  express: (issuer) => {
-    const stage = createStage(issuer);
-    return listen(createServer(middleware.createExpressApp(stage)), stage);
-  },
-  fastify: async (issuer) => {
-    const stage = createStage(issuer);
-    const app = middleware.createFastifyApp(stage);
-    const origin = await app.listen({ port: 0, host: '127.0.0.1' });
-    return { origin, refused: async () => stage.refused, close: () => app.close() };
-  },
-  hono: (issuer) => {
-    const stage = createStage(issuer);
-    return listen(adapt(middleware.createHonoApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
-  },
-  fetch: (issuer) => {
-    const stage = createStage(issuer);
-    const app = middleware.createFetchApp<HttpBindings>(stage, (_request, { incoming }) => incoming.socket);
-    return listen(adapt({ fetch: app } as Adapted), stage);
-  },
-  'nest on Fastify': async (issuer) => {
-    const stage = createStage(issuer);
-    return listen(createServer(await createNestFastifyApp(stage)), stage);
-  },
+  'nest on Fastify': nestOnFastify,
 } as const satisfies Readonly<Record<string, Start>>;
 
 export type FrameworkName = keyof typeof frameworks;

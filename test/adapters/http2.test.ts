@@ -3,7 +3,7 @@ import { connect, createServer, type Http2Server, type OutgoingHttpHeaders } fro
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createProtect as createFastifyProtect } from '../../src/adapters/fastify.ts';
+import { createAuthorize } from '../../src/adapters/fastify.ts';
 import { createProtect } from '../../src/adapters/node.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
@@ -18,10 +18,7 @@ const servers = {
   async fastify() {
     // Its types are those of another server.
     const app = fastify({ http2: true }) as unknown as FastifyInstance;
-    app.get(
-      path,
-      createFastifyProtect(server)({}, async () => 'let in'),
-    );
+    app.get(path, { onRequest: createAuthorize(server)() }, async () => 'let in');
     await app.listen({ port: 0, host: '127.0.0.1' });
     const { port } = app.server.address() as AddressInfo; // it listens on TCP
     return { port, close: () => app.close() };

@@ -1,24 +1,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import express, { type ErrorRequestHandler, type Request as ExpressRequest, type RequestHandler } from 'express';
-import fastify, { type FastifyRequest, type onRequestHookHandler } from 'fastify';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
+import fastify, { type onRequestHookHandler } from 'fastify';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import {
-  createAuthorize as createExpressAuthorize,
-  createProtect as createExpressProtect,
-} from '../../src/adapters/express.ts';
-import {
-  createAuthorize as createFastifyAuthorize,
-  createProtect as createFastifyProtect,
-} from '../../src/adapters/fastify.ts';
-import {
-  createAuthorize as createFetchAuthorize,
-  createProtect as createFetchProtect,
-} from '../../src/adapters/fetch.ts';
-import { createAuthorize as createHonoAuthorize, createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
+import { createAuthorize as createExpressAuthorize } from '../../src/adapters/express.ts';
+import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
+import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
+import { createAuthorize as createHonoAuthorize } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
@@ -33,28 +24,54 @@ const loose = (call: unknown): Loose => call as Loose;
 
 describe.each([
   ['node', createNodeProtect],
-  ['express', createExpressProtect],
-  ['fastify', createFastifyProtect],
   ['fetch', createFetchProtect],
-  ['hono', createHonoProtect],
 ])('%s, from a program without types', (_name, createProtect) => {
   const protect = loose(createProtect)(server);
 
   const handler = (): void => undefined;
   it.each<readonly [string, readonly unknown[]]>([
-    ['a handler in the place of a policy', [handler]],
-    ['a misspelt policy', [{ scope: ['read:messages'] }, handler]],
+    ['a handler instead of a policy', [handler]],
+    ['a misspelled policy', [{ scope: ['read:messages'] }, handler]],
     ['no handler', [{}]],
     ['undefined for a policy', [undefined, handler]],
     ['null for a policy', [null, handler]],
-  ])('%s → TypeError where the route is made', (_case, args) => {
+  ])('%s → TypeError at creation of the route', (_case, args) => {
     expect(() => loose(protect)(...args)).toThrow(TypeError);
     expect(() => loose(protect)(...args)).toThrow(/^(?:policy|protect): /);
   });
+});
 
-  it.each([undefined, null, {}, { authorize() {} }])('%j for a resource server → TypeError', (wrong) => {
-    expect(() => loose(createProtect)(wrong)).toThrow(/^createProtect: hand over what createResourceServer returned$/);
+describe.each([
+  ['express', createExpressAuthorize],
+  ['fastify', createFastifyAuthorize],
+  ['hono', createHonoAuthorize],
+])('%s, from a program without types', (_name, createAuthorize) => {
+  const authorize = loose(createAuthorize)(server);
+
+  it.each<readonly [string, unknown]>([
+    ['a handler', (): void => undefined],
+    ['a misspelled policy', { scope: ['read:messages'] }],
+    ['null', null],
+  ])('%s as the policy → TypeError at creation of the route', (_case, policy) => {
+    const { optional } = authorize as { readonly optional: unknown }; // it has one
+    for (const form of [authorize, optional]) {
+      if (policy === null)
+        expect(loose(form)(policy)).toBeTypeOf('function'); // as without a policy
+      else expect(() => loose(form)(policy)).toThrow(/^policy: /);
+    }
   });
+});
+
+it.each([
+  ['createProtect', createNodeProtect],
+  ['createProtect', createFetchProtect],
+  ['createAuthorize', createExpressAuthorize],
+  ['createAuthorize', createFastifyAuthorize],
+  ['createAuthorize', createHonoAuthorize],
+])('%s with anything but a resource server → TypeError', (name, create) => {
+  for (const wrong of [undefined, null, {}, { authorize() {} }]) {
+    expect(() => loose(create)(wrong)).toThrow(new TypeError(`${name}: hand over what createResourceServer returned`));
+  }
 });
 
 describe('nest, from untyped code', () => {
@@ -81,41 +98,16 @@ test('a handler that takes access, without a policy → does not compile', () =>
   expect(mount).toBeTypeOf('function'); // it is there to be compiled
 });
 
-test('parameters of the path → the types of the framework', () => {
-  const mount = () => {
-    const inExpress = createExpressProtect(server);
-    express().get(
-      '/messages/:id',
-      inExpress(policy, (req: ExpressRequest<{ id: string }>, res) => res.send(req.params.id.trim())),
-    );
-    const inFastify = createFastifyProtect(server);
-    fastify().get(
-      '/messages/:id',
-      inFastify(policy, async (request: FastifyRequest<{ Params: { id: string } }>) => request.params.id.trim()),
-    );
-  };
-  expect(mount).not.toThrow();
-});
-
 test("schema of a policy → type of the handler's claims", () => {
   const schema = z.object({ sub: z.string(), level: z.number() });
-  const levels = {
-    node: createNodeProtect(server)({ claims: schema }, (_request, response, { claims }) =>
-      response.end(claims.level.toFixed()),
-    ),
-    express: createExpressProtect(server)({ claims: schema }, (_req, res, { claims }) =>
-      res.send(claims.level.toFixed()),
-    ),
-    fastify: createFastifyProtect(server)({ claims: schema }, async (_request, _reply, { claims }) =>
-      claims.level.toFixed(),
-    ),
-    fetch: createFetchProtect(server)(
-      { claims: schema },
-      (_request, { claims }) => new Response(claims.level.toFixed()),
-    ),
-    hono: createHonoProtect(server)({ claims: schema }, (c, { claims }) => c.text(claims.level.toFixed())),
-  };
-  expect(Object.keys(levels)).toHaveLength(5);
+  const node = createNodeProtect(server)({ claims: schema }, (_request, response, { claims }) =>
+    response.end(claims.level.toFixed()),
+  );
+  const fetched = createFetchProtect(server)(
+    { claims: schema },
+    (_request, { claims }) => new Response(claims.level.toFixed()),
+  );
+  expect([node, fetched]).toHaveLength(2);
 });
 
 describe('fetch', () => {
@@ -165,59 +157,33 @@ describe('fastify', () => {
 
   it('no token and a malformed body → 401, not 400', async () => {
     const app = fastify();
-    const protect = createFastifyProtect(server);
+    const authorize = createFastifyAuthorize(server);
     const schema = { body: { type: 'object', required: ['text'] } };
-    app.post('/messages', { schema, ...protect(policy, async () => 'sent') });
+    app.post('/messages', { schema, onRequest: authorize(policy) }, async () => 'sent');
     const send = (more: object) =>
       app.inject({ method: 'POST', url: '/messages', headers: { ...text, ...more }, body: '{' });
     expect((await send({})).statusCode).toBe(401);
     expect((await send(headers())).statusCode).toBe(400);
   });
 
-  it('a route that has lost its hook → 500', async () => {
-    const app = fastify();
-    const { handler } = createFastifyProtect(server)(policy, async () => 'let in');
-    app.get('/messages', { handler });
-    const answer = await app.inject({ url: '/messages', headers: headers() });
-    expect(answer.statusCode).toBe(500);
-    expect(answer.json().message).toMatch(/^protect: the route has lost its onRequest hook/);
-  });
-
   it('a rewritten URL → proofs are for the requested URL', async () => {
     const app = fastify({ rewriteUrl: () => '/inside' });
-    app.get(
-      '/inside',
-      createFastifyProtect(server)(policy, async () => 'let in'),
-    );
+    app.get('/inside', { onRequest: createFastifyAuthorize(server)(policy) }, async () => 'let in');
     const proof = (path: string) => client.headers({ url: `http://localhost:80${path}`, scope: 'read:messages' });
     expect((await app.inject({ url: '/outside', headers: proof('/outside') })).body).toBe('let in');
     expect((await app.inject({ url: '/outside', headers: proof('/inside') })).statusCode).toBe(401);
-  });
-
-  it('this of the handler → the application', async () => {
-    const app = fastify();
-    app.get(
-      '/messages',
-      createFastifyProtect(server)(policy, async function () {
-        return this === app;
-      }),
-    );
-    expect((await app.inject({ url: '/messages', headers: headers() })).json()).toBe(true);
   });
 });
 
 describe('express', () => {
   it('next in a handler → the next route; headers of middleware are on refusals', async () => {
     const app = express();
-    const protect = createExpressProtect(server);
+    const authorize = createExpressAuthorize(server);
     app.use((_req, res, next) => {
       res.set('access-control-allow-origin', '*');
       next();
     });
-    app.get(
-      '/messages',
-      protect(policy, (_req, _res, _access, next) => next()),
-    );
+    app.get('/messages', authorize(policy), (_req, _res, next) => next());
     app.get('/messages', (_req, res) => {
       res.send('the next one');
     });
@@ -237,18 +203,13 @@ describe('express', () => {
   });
 });
 
-describe.each([
-  ['authorize', /^authorize: call it to make the middleware: authorize\(\), or /],
-  ['protect', /^protect: it was mounted as a handler; write protect\(policy, handler\)/],
-] as const)('%s mounted without being called', (form, fix) => {
-  const mount = <F>(forms: Readonly<Record<typeof form, unknown>>) => forms[form] as F; // as untyped code does
+describe('authorize mounted without being called', () => {
+  const fix = /^authorize: call it to make the middleware: authorize\(\), or /;
 
   it('Express → the route fails, and the message states the fix', async () => {
     const messages: unknown[] = [];
     const app = express();
-    app.use(
-      mount<RequestHandler>({ authorize: createExpressAuthorize(server), protect: createExpressProtect(server) }),
-    );
+    app.use(createExpressAuthorize(server) as unknown as RequestHandler); // as untyped code does
     app.get('/', (_req, res) => res.send('admitted'));
     app.use(((error, _req, res, _next) => {
       messages.push(error.message);
@@ -265,7 +226,7 @@ describe.each([
   it('Hono → the same', async () => {
     const messages: string[] = [];
     const app = new Hono();
-    app.use(mount<MiddlewareHandler>({ authorize: createHonoAuthorize(server), protect: createHonoProtect(server) }));
+    app.use(createHonoAuthorize(server) as unknown as MiddlewareHandler); // as untyped code does
     app.get('/', (c) => c.text('admitted'));
     app.onError((error, c) => {
       messages.push(error.message);
@@ -277,17 +238,16 @@ describe.each([
 
   it('Fastify → the same', async () => {
     const app = fastify();
-    const onRequest = mount<onRequestHookHandler>({
-      authorize: createFastifyAuthorize(server),
-      protect: createFastifyProtect(server),
-    });
+    const onRequest = createFastifyAuthorize(server) as unknown as onRequestHookHandler; // as untyped code does
     app.get('/', { onRequest }, async () => 'admitted');
     const response = await app.inject({ url: '/', headers: issuer.headers() });
     expect([response.statusCode, response.json().message]).toEqual([500, expect.stringMatching(fix)]);
   });
 
-  it('fetch → the same', () => {
-    const forms = { authorize: createFetchAuthorize(server), protect: createFetchProtect(server) };
-    expect(() => mount<(request: Request) => unknown>(forms)(new Request('https://api.test/'))).toThrow(fix);
+  it('protect of fetch → TypeError that states the fix', () => {
+    const protect = createFetchProtect(server) as unknown as (request: Request) => unknown; // as untyped code does
+    expect(() => protect(new Request('https://api.test/'))).toThrow(
+      /^protect: it was mounted as a handler; write protect\(policy, handler\)/,
+    );
   });
 });

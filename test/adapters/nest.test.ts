@@ -1,14 +1,6 @@
-import { IncomingMessage } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import {
-  Controller,
-  type DynamicModule,
-  type ExceptionFilter,
-  Get,
-  HttpException,
-  Module,
-  UseGuards,
-} from '@nestjs/common';
+import { Controller, type DynamicModule, type ExceptionFilter, Get, Module, UseGuards } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -29,7 +21,7 @@ import { AccessError } from '../../src/failures.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
-import { createServers, type ServerName } from './scene.ts';
+import { createServers } from './scene.ts';
 
 class Routes {
   undeclared() {
@@ -372,94 +364,37 @@ describe('the module', () => {
   });
 });
 
-describe('contexts other than HTTP routes', () => {
+describe('contexts', () => {
   const guard = createGuard(createServers(issuer).usual);
   const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
+  const [filter] = Reflect.getMetadata('__exceptionFilters__', Routes.prototype.strict) as [ExceptionFilter]; // one
 
   /** A request as node:http has it. */
   const incoming = (headers: Readonly<Record<string, string>> = {}): IncomingMessage => {
     const lines = Object.entries({ host: 'api.test', ...headers }).flat();
-    return Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/graphql', rawHeaders: lines });
+    return Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/messages', rawHeaders: lines });
   };
   const contextOf = (type: string, args: readonly unknown[], handler: keyof Routes = 'strict') => {
     const context = new ExecutionContextHost([...args], Routes, Routes.prototype[handler]);
     context.setType(type);
     return context;
   };
-  type Place = (request: IncomingMessage) => readonly [type: string, args: readonly unknown[]];
-  const places: readonly (readonly [string, Place])[] = [
-    ['GraphQL on Apollo', (req) => ['graphql', [{}, {}, { req }, {}]]],
-    ['GraphQL on Apollo and Fastify', (raw) => ['graphql', [{}, {}, { req: { raw, originalUrl: raw.url } }, {}]]],
-    ['GraphQL on Mercurius', (raw) => ['graphql', [{}, {}, { reply: { request: { raw } } }, {}]]],
-    ['a subscription of GraphQL', (request) => ['graphql', [{}, {}, { extra: { request } }, {}]]],
-    ['a gateway on socket.io', (request) => ['ws', [{ request, handshake: {} }, 'message']]],
-  ];
 
-  it.each(places)('%s: a token with the scope → admitted, and handlers find the access', async (_name, place) => {
-    const context = contextOf(...place(incoming(good)));
-    expect(await guard.canActivate(context)).toBe(true);
-    expect(accessOf(context).claims.sub).toBe('alice');
-  });
-
-  it.each(places)('%s: no token, and a token without the scope → refused', async (_name, place) => {
-    for (const headers of [{}, issuer.headers({ scope: 'other' })]) {
-      const context = contextOf(...place(incoming(headers)));
-      await expect(guard.canActivate(context)).rejects.toThrow(HttpException);
+  it.each([
+    ['graphql', [{}, {}, { req: incoming(good) }, {}]],
+    ['ws', [{ request: incoming(good), handshake: {} }, 'message']],
+    ['rpc', [{}, {}]],
+  ] as const)('%s, an open route too → TypeError that names the recipe, no access', async (type, args) => {
+    for (const handler of ['strict', 'open', 'undeclared'] as const) {
+      const context = contextOf(type, args, handler);
+      await expect(guard.canActivate(context)).rejects.toThrow(/^createGuard: it guards HTTP routes only; .*nest\.md/);
       expect(findAccess(context)).toBeUndefined();
-      expect(() => accessOf(context)).toThrow(/^No guard has validated/);
     }
   });
 
-  /** What the filter of a route makes of a refusal. */
-  const [filter] = Reflect.getMetadata('__exceptionFilters__', Routes.prototype.strict) as [ExceptionFilter]; // one
-  const answer = async (context: ExecutionContextHost, by = guard): Promise<unknown> => {
-    try {
-      return await by.canActivate(context);
-    } catch (error) {
-      return filter.catch(error, context);
-    }
-  };
-
-  type Refused = readonly [server: ServerName, headers: Readonly<Record<string, string>>];
-  const refused = {
-    401: ['usual', {}],
-    403: ['usual', issuer.headers({ scope: 'other' })],
-    503: ['withoutKeys', good],
-  } as const satisfies Readonly<Record<number, Refused>>;
-  const guardOf = (name: ServerName) => createGuard(createServers(issuer)[name]);
-
-  it.each([
-    [401, 'UNAUTHENTICATED', 'The access token does not allow this operation.'],
-    [403, 'FORBIDDEN', 'The access token does not allow this operation.'],
-    [503, 'INTERNAL_SERVER_ERROR', 'The request could not be validated.'],
-  ] as const)(
-    'GraphQL: a refusal with %i is an error with code, status and challenge',
-    async (status, code, message) => {
-      const [server, headers] = refused[status];
-      const told = await answer(contextOf('graphql', [{}, {}, { req: incoming(headers) }, {}]), guardOf(server));
-      expect(told).toBeInstanceOf(Error);
-      expect(told).toMatchObject({ message, extensions: { code, http: { status } } });
-      const { http } = (told as { extensions: { http: { headers: Map<string, string> } } }).extensions; // just seen
-      const challenge = http.headers.get('www-authenticate');
-      if (status === 503) expect(challenge).toBeUndefined();
-      else expect(challenge).toContain('scope="read:messages"');
-    },
-  );
-
-  it.each([
-    [401, 'Unauthorized'],
-    [403, 'Forbidden'],
-    [503, 'Unavailable'],
-  ] as const)('a gateway: a refusal with %i is an exception, in the way of the library', async (status, message) => {
-    const [server, headers] = refused[status];
-    const told: unknown[] = [];
-    const request = incoming(headers);
-    const emit = (...values: readonly unknown[]) => told.push(values);
-    await answer(contextOf('ws', [{ request, handshake: {}, emit }, 'message']), guardOf(server));
-    expect(told).toEqual([['exception', { status: 'error', message }]]);
-    const sent: string[] = [];
-    await answer(contextOf('ws', [{ request, send: (text: string) => sent.push(text) }, 'message']), guardOf(server));
-    expect(sent.map((text) => JSON.parse(text))).toEqual([{ event: 'exception', data: { status: 'error', message } }]);
+  it('HTTP of another platform → TypeError, no access', async () => {
+    const context = contextOf('http', [{ raw: {} }, {}]);
+    await expect(guard.canActivate(context)).rejects.toThrow(/^createGuard: mount it on @nestjs\/platform-express/);
   });
 
   it('an AccessError without the guard → passed on to the application', () => {
@@ -467,27 +402,13 @@ describe('contexts other than HTTP routes', () => {
     expect(() => filter.catch(error, contextOf('http', [incoming(good), {}]))).toThrow(error);
   });
 
-  it('accessOf(request) → the access of its context', async () => {
+  it('accessOf of a context and of its request → the access', async () => {
     const request = incoming(good);
-    expect(findAccess(request)).toBeUndefined();
-    await guard.canActivate(contextOf('http', [request, {}]));
+    const context = contextOf('http', [request, new ServerResponse(request)]);
+    expect([findAccess(request), findAccess(context)]).toEqual([undefined, undefined]);
+    expect(() => accessOf(context)).toThrow(/^No guard has validated/);
+    await guard.canActivate(context);
     expect(accessOf(request).claims.sub).toBe('alice');
-  });
-
-  it('a gateway on ws: findRequest → the upgrade', async () => {
-    const upgrades = new WeakMap<object, IncomingMessage>();
-    const finding = createGuard(createServers(issuer).usual, {
-      findRequest: (context) => upgrades.get(context.switchToWs().getClient()),
-    });
-    const socket = {};
-    upgrades.set(socket, incoming(good));
-    expect(await finding.canActivate(contextOf('ws', [socket, 'message']))).toBe(true);
-    const unknown = contextOf('ws', [{}, 'message']);
-    expect(() => finding.canActivate(unknown)).toThrow(/^createGuard: this context has no known HTTP request/);
-  });
-
-  it.each(['http', 'rpc', 'graphql'])('%s without a request of node:http → TypeError, no access', (type) => {
-    const context = contextOf(type, [{ raw: {} }, {}]);
-    expect(() => guard.canActivate(context)).toThrow(/^createGuard: this context has no known HTTP request/);
+    expect(accessOf(context).claims.sub).toBe('alice');
   });
 });

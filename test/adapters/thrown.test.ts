@@ -1,14 +1,12 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import type { Request, Response } from 'express';
 import { Hono } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { expect, it, vi } from 'vitest';
-import { createProtect } from '../../src/adapters/express.ts';
 import { answerAccessErrors } from '../../src/adapters/hono.ts';
 import { toResourceRequest } from '../../src/adapters/node.ts';
 import { issuer } from './issuer.ts';
-import { createServers, policy } from './scene.ts';
+import { createServers } from './scene.ts';
 
 it("Hono without an error handler: an error that is not a refusal → Hono's response and log", async () => {
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
@@ -29,25 +27,6 @@ it("Hono without an error handler: an error that is not a refusal → Hono's res
     logged.mockRestore();
   }
 });
-
-it.each([
-  ['an error', new RangeError('of the handler'), 'of the handler'],
-  ['nothing', undefined, 'Rejected promise'],
-])(
-  'Express 4, which looks at no promise: a handler that rejects with %s → the error handlers',
-  async (_name, error, text) => {
-    const { authorization } = issuer.headers({ scope: 'read:messages' });
-    const incoming = new IncomingMessage(new Socket());
-    const rawHeaders = ['Host', 'api.example', 'Authorization', authorization];
-    const request = Object.assign(incoming, { method: 'GET', url: '/', originalUrl: '/', rawHeaders }) as Request; // all that is read
-    const handler = createProtect(createServers(issuer).usual)(policy, () => Promise.reject(error));
-    const passed = await new Promise<unknown>((resolve) => {
-      const returned = handler(request, new ServerResponse(incoming) as Response, resolve); // all that is written to
-      expect(returned).toBeUndefined();
-    });
-    expect(passed).toMatchObject({ message: text });
-  },
-);
 
 it('toResourceRequest: a request of node:http → the path that the client requested', () => {
   const rawHeaders = ['Host', 'api.example', 'Authorization', 'Bearer a', 'Authorization', 'Bearer b'];

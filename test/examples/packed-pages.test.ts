@@ -83,10 +83,10 @@ describe('require()', () => {
       const { createResourceServer } = require('portcullis');
       const { createTestIssuer } = require('portcullis/testing');
       const express = require('express');
-      const { accessOf, createAuthorize } = require('portcullis/express');
+      const { createAuthorize } = require('portcullis/express');
       const issuer = createTestIssuer();
       const authorize = createAuthorize(createResourceServer({ issuers: [issuer], audience: issuer.audience }));
-      const app = express().get('/', authorize({ scopes: ['a'] }), (req, res) => res.send(accessOf(req).claims.sub));
+      const app = express().get('/', authorize({ scopes: ['a'] }), (req, res) => res.send(authorize.accessOf(req).claims.sub));
       const server = app.listen(0, '127.0.0.1', async () => {
         const url = 'http://127.0.0.1:' + server.address().port;
         const good = await fetch(url, { headers: issuer.headers({ sub: 'alice', scope: 'a' }) });
@@ -106,8 +106,8 @@ describe('require()', () => {
     await other.write(
       'index.cts',
       `import { createResourceServer } from 'portcullis';
-import { createProtect } from 'portcullis/express';
-export const protect = createProtect(createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' }));
+import { createAuthorize } from 'portcullis/express';
+export const authorize = createAuthorize(createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' }));
 `,
     );
     expect(await other.compile()).toEqual([]);

@@ -505,7 +505,6 @@ describe('on behalf of the user', () => {
 describe('other frameworks', () => {
   const url = 'http://api.test/messages';
   const { createHandle } = load('svelte-kit');
-  const { accessOf } = packed.load('portcullis/fetch') as typeof import('portcullis/fetch'); // it has the name of its sources
   const handle = createHandle(resourceServer);
   const respond: Readonly<Record<string, Respond>> = {
     Koa: async (request) => {
@@ -517,8 +516,8 @@ describe('other frameworks', () => {
     Elysia: (request) => load('elysia').createElysia(resourceServer).handle(request),
     SvelteKit: (request) =>
       handle({
-        event: { url: new URL('http://api.test/api/messages'), request },
-        resolve: (event) => Response.json({ reader: accessOf(event.request).claims.sub }),
+        event: { url: new URL('http://api.test/api/messages'), request, locals: {} as { access?: Access } },
+        resolve: ({ locals }) => Response.json({ reader: locals.access?.claims.sub }),
       }),
   };
 
@@ -550,7 +549,7 @@ describe('other frameworks', () => {
   );
 
   it('SvelteKit: a path outside /api → open', async () => {
-    const event = { url: new URL('http://api.test/'), request: new Request('http://api.test/') };
+    const event = { url: new URL('http://api.test/'), request: new Request('http://api.test/'), locals: {} };
     expect((await handle({ event, resolve: () => new Response('open') })).status).toBe(200);
   });
 });

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import express, { type Handler } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAuthorize, findAccess } from '../../src/adapters/express.ts';
+import { createAuthorize } from '../../src/adapters/express.ts';
 import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/test-issuer.ts';
@@ -48,7 +48,7 @@ function mountOurs({ after = {} }: Input): Handler[] {
   return [
     after.credentials === 'optional' ? authorize.optional(policy) : authorize(policy),
     (request, response) => {
-      response.json({ known: findAccess(request) !== undefined });
+      response.json({ known: authorize.findAccess(request) !== undefined });
     },
   ];
 }

@@ -1,5 +1,5 @@
-import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
-import { createProtect as createFastifyProtect } from '../../src/adapters/fastify.ts';
+import { createAuthorize as createExpressAuthorize } from '../../src/adapters/express.ts';
+import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
 import { createGuard } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
@@ -19,8 +19,8 @@ const attempts: Readonly<Record<string, (ca: string) => unknown>> = {
   // A port that nothing listens on: it goes on trying until it is closed.
   createRedisReplayStore: async () => (await createRedisReplayStore('redis://127.0.0.1:9')).close(),
   'portcullis/node': () => createNodeProtect(createServer()),
-  'portcullis/express': () => createExpressProtect(createServer()),
-  'portcullis/fastify': () => createFastifyProtect(createServer()),
+  'portcullis/express': () => createExpressAuthorize(createServer()),
+  'portcullis/fastify': () => createFastifyAuthorize(createServer()),
   'portcullis/nest': () => createGuard(createServer()),
 };
 

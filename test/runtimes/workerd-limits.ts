@@ -9,7 +9,7 @@ export const workerdLimits: Readonly<Record<string, string>> = {
   createRedisReplayStore:
     'TypeError: createRedisReplayStore: not on Cloudflare Workers, where no connection outlives a request; write a store on a Durable Object',
   'portcullis/node': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
-  'portcullis/express': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
-  'portcullis/fastify': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
+  'portcullis/express': `TypeError: createAuthorize: not on Cloudflare Workers, ${nodeHttp}`,
+  'portcullis/fastify': `TypeError: createAuthorize: not on Cloudflare Workers, ${nodeHttp}`,
   'portcullis/nest': `TypeError: createGuard: not on Cloudflare Workers, ${nodeHttp}`,
 };

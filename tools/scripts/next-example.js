@@ -16,24 +16,11 @@ const page = 'docs/frameworks/next.md';
 const folder = makeFolder('next');
 const audience = 'https://api.example.com/';
 
-const proxy = readFileSync('examples/next/proxy.ts', 'utf8');
-const middleware = proxy.replace('const proxy', 'const middleware');
 const route = readFileSync('examples/next/app/messages/route.ts', 'utf8');
 const atRoute = 'app/api/messages/route.ts';
 /** Files of the application, and the expected result of the page. */
 const variants = [
-  { name: '`proxy.ts`, and the route', files: { 'proxy.ts': proxy, [atRoute]: route }, works: true },
-  {
-    name: "`middleware.ts` with `runtime: 'nodejs'`, and the route",
-    files: { 'middleware.ts': middleware.replace("path*' }", "path*', runtime: 'nodejs' }"), [atRoute]: route },
-    works: true,
-  },
-  { name: 'the route without either', files: { [atRoute]: route }, works: true },
-  {
-    name: '`middleware.ts` without `runtime`: on the edge',
-    files: { 'middleware.ts': middleware, [atRoute]: route },
-    works: false,
-  },
+  { name: 'the route', files: { [atRoute]: route }, works: true },
   {
     name: "the route with `runtime = 'edge'`",
     files: { [atRoute]: `${route}\nexport const runtime = 'edge';\n` },

@@ -1,14 +1,13 @@
 import { Hono } from 'hono';
 import { createResourceServer } from 'portcullis';
-import { createProtect } from 'portcullis/hono';
+import { createAuthorize } from 'portcullis/hono';
 
 /** The routes, only for clients with DPoP. */
 export function createApp({ issuers, audience }) {
-  const protect = createProtect(createResourceServer({ issuers, audience, dpop: { mode: 'required' } }));
+  const authorize = createAuthorize(createResourceServer({ issuers, audience, dpop: { mode: 'required' } }));
   const app = new Hono();
-  app.post(
-    '/messages',
-    protect({ scopes: ['write:messages'] }, (c, { claims }) => c.json({ writer: claims.sub }, 201)),
+  app.post('/messages', authorize({ scopes: ['write:messages'] }), (c) =>
+    c.json({ writer: c.var.access.claims.sub }, 201),
   );
   return app;
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ArgumentsHost,
   type CallHandler,
@@ -17,16 +17,10 @@ import type { RegisteredClaims } from '../../token/claims.ts';
 import { type AccessReaders, findAccess as findGrantedAccess } from '../admission.ts';
 import type { AdapterOptions, Checkpoint, Visitor } from '../checkpoint.ts';
 import { type RoutePolicy, readRoutePolicy } from '../forms.ts';
-import { createNodeCheckpoint, describeNode, setNonce } from '../node-middleware.ts';
-import { type CalledRequest, findCalledRequest, findResponse, readHeld, transportOf } from './context.ts';
+import { createNodeCheckpoint, describeNode, sendRefusal, setNonce } from '../node-middleware.ts';
 
 /** Options of the guard. */
 export interface GuardOptions extends AdapterOptions<IncomingMessage> {
-  /**
-   * Finds the request of a context that is not built in, such as a gateway on `ws`. Default: HTTP requests, GraphQL contexts
-   * of Apollo and Mercurius, and clients of socket.io.
-   */
-  readonly findRequest?: ((context: ExecutionContext) => IncomingMessage | undefined) | undefined;
   /** Policy of routes without a decorator; `{}` requires any valid token. Default: such a route fails with a `TypeError`. */
   readonly defaultPolicy?: Policy<unknown> | undefined;
 }
@@ -34,13 +28,13 @@ export interface GuardOptions extends AdapterOptions<IncomingMessage> {
 /** Key of the metadata that a decorator writes: the policy of a route, or `open`. */
 export const routeKey = Symbol('portcullis: policy');
 
-interface GuardedCall extends CalledRequest {
+interface GuardedCall {
+  readonly visitor: Visitor<IncomingMessage>;
   readonly checkpoint: Checkpoint<IncomingMessage>;
-  /** Policies that admitted the request. A WebSocket has one request, its upgrade, for messages to several routes. */
-  readonly admittedBy: Set<RoutePolicy<unknown>>;
+  readonly admittedBy: RoutePolicy<unknown>;
 }
 
-/** Requests that guards received, by context: an HTTP request, a GraphQL context, a WebSocket client. */
+/** Requests that guards admitted. */
 const guarded = new WeakMap<object, GuardedCall>();
 
 /** Carries a refusal from the guard to the filter that sends it. */
@@ -53,73 +47,86 @@ class RefusedRequest extends HttpException {
   }
 }
 
+/** The reply of Fastify. */
+interface Reply {
+  readonly raw: ServerResponse;
+  code(status: number): Reply;
+  headers(values: Readonly<Record<string, string>>): Reply;
+  send(body: Buffer): unknown;
+}
+
 /** Mounted at every route with a policy, so that no filter of the application changes the refusal. */
 class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
   catch(error: RefusedRequest | AccessError, host: ArgumentsHost): unknown {
-    const transport = transportOf(host);
-    if (error instanceof RefusedRequest) return transport.refuse(host, error.refusal);
-    // A handler threw it, for a request that a guard admitted.
-    const call = findGuarded(host);
-    const refusal = call?.checkpoint.describeThrown(error, describe(call));
+    const refusal = error instanceof RefusedRequest ? error.refusal : describeThrown(error, host);
     if (refusal === undefined) throw error;
-    return transport.refuse(host, refusal);
+    const response = host.switchToHttp().getResponse<ServerResponse | Reply>();
+    if (!('raw' in response)) return sendRefusal(refusal, response);
+    // Bytes, because Fastify adds a charset to the type of a string.
+    return response.code(refusal.status).headers(refusal.headers).send(Buffer.from(refusal.body));
   }
 }
 Catch(RefusedRequest, AccessError)(RefusalFilter);
 export const refusalFilter: ExceptionFilter = new RefusalFilter();
 
+/** Describes the refusal that a handler has thrown, for a request that a guard admitted. */
+function describeThrown(error: AccessError, host: ArgumentsHost): Refusal | undefined {
+  const call = findGuarded(host);
+  return call?.checkpoint.describeThrown(error, call.visitor);
+}
+
 /** Mounted at every route with a policy: without the guard a policy would protect nothing. */
 export const mustBeAdmitted: NestInterceptor = {
   intercept(context: ExecutionContext, next: CallHandler) {
     const route = findRoute(context);
-    if (route !== 'open' && (route === undefined || !findGuarded(context)?.admittedBy.has(route))) {
+    if (route !== 'open' && (route === undefined || findGuarded(context)?.admittedBy !== route))
       throw new TypeError(unguarded);
-    }
     return next.handle();
   },
 };
 const unguarded = 'No guard has validated this request: put @Protect on the route, and mount createGuard(…)';
 
 function findGuarded(host: ArgumentsHost): GuardedCall | undefined {
-  return guarded.get(transportOf(host).key(host));
+  const incoming = readRequest(host.getArgByIndex(0))?.incoming;
+  return incoming && guarded.get(incoming);
 }
 
 /**
- * Creates the guard of a Nest application on Express or Fastify, for HTTP, GraphQL and WebSocket contexts. Without
- * `defaultPolicy`, a route without a decorator fails with a `TypeError`, to which Nest responds with 500.
+ * Creates the guard of a Nest application on Express or Fastify, for HTTP contexts; in every other context it throws a
+ * `TypeError`. Without `defaultPolicy`, a route without a decorator fails with a `TypeError`, to which Nest responds with 500.
  *
  * @example
  * app.useGlobalGuards(createGuard(resourceServer));
  */
 export function createGuard(server: ResourceServer<RegisteredClaims>, options: GuardOptions = {}): CanActivate {
   const { defaultPolicy, ...others } = options;
-  const checkpoint = createNodeCheckpoint('createGuard', server, others, ['findRequest', 'defaultPolicy']);
+  const checkpoint = createNodeCheckpoint('createGuard', server, others, ['defaultPolicy']);
   const byDefault = defaultPolicy === undefined ? undefined : readRoutePolicy(defaultPolicy, 'required');
-  const admit = async (
-    context: ExecutionContext,
-    call: CalledRequest,
-    route: RoutePolicy<unknown>,
-  ): Promise<boolean> => {
-    const admittedBy = findGuarded(context)?.admittedBy ?? new Set();
-    guarded.set(transportOf(context).key(context), { ...call, checkpoint, admittedBy });
-    const { access, refusal } = await checkpoint.pass(route, describe(call));
+  const admit = async (context: ExecutionContext, route: RoutePolicy<unknown>): Promise<boolean> => {
+    const read = readRequest(context.switchToHttp().getRequest());
+    if (read === undefined) throw new TypeError('createGuard: mount it on @nestjs/platform-express or -fastify');
+    const { incoming, target } = read;
+    const visitor = describeNode(incoming, target, incoming);
+    const { access, refusal } = await checkpoint.pass(route, visitor);
     if (refusal !== undefined) throw new RefusedRequest(refusal);
-    admittedBy.add(route);
-    const response = findResponse(context);
-    if (access !== undefined && response !== undefined) setNonce(access, response);
+    guarded.set(incoming, { visitor, checkpoint, admittedBy: route });
+    if (access !== undefined) {
+      const response = context.switchToHttp().getResponse<ServerResponse | Reply>();
+      setNonce(access, 'raw' in response ? response.raw : response);
+    }
     return true;
   };
   return {
-    canActivate(context) {
+    async canActivate(context) {
+      if (context.getType<string>() !== 'http') throw new TypeError(otherContext);
       const route = findRoute(context) ?? byDefault;
       if (route === undefined) throw new TypeError(describeUndeclared(context));
-      if (route === 'open') return true;
-      const call = readHeld(options.findRequest?.(context)) ?? findCalledRequest(context);
-      if (call !== undefined) return admit(context, call, route);
-      throw new TypeError('createGuard: this context has no known HTTP request; return it from findRequest');
+      return route === 'open' || admit(context, route);
     },
   };
 }
+const otherContext =
+  'createGuard: it guards HTTP routes only; authorize GraphQL operations and WebSocket messages in their context, as docs/frameworks/nest.md shows';
 
 /** Returns the access of a context or of its request. Throws `TypeError` if the request was not authorized. */
 export const accessOf: AccessReaders<ExecutionContext | IncomingMessage>['accessOf'] = (call, policy) => {
@@ -130,13 +137,22 @@ export const accessOf: AccessReaders<ExecutionContext | IncomingMessage>['access
 
 /** Like `accessOf`, but returns `undefined` without access. */
 export const findAccess: AccessReaders<ExecutionContext | IncomingMessage>['findAccess'] = (call, policy) => {
-  const incoming = 'getHandler' in call ? findGuarded(call)?.incoming : readHeld(call)?.incoming;
-  return incoming === undefined ? undefined : findGrantedAccess(incoming, policy);
+  const incoming = readRequest('getHandler' in call ? call.getArgByIndex(0) : call)?.incoming;
+  return incoming && findGrantedAccess(incoming, { policy });
 };
 
-/** Express removes prefixes from `url`; a proof is for the URL that the client requested. */
-function describe({ incoming, target }: CalledRequest): Visitor<IncomingMessage> {
-  return describeNode(incoming, target, incoming);
+/** A request of `node:http`, or a request of Fastify, which has one in `raw`. */
+type Held = { readonly rawHeaders?: unknown; readonly raw?: unknown; readonly originalUrl?: string } | undefined;
+
+/** Reads the request of a context, with the URL that the client requested; `undefined` for every other value. */
+function readRequest(
+  held: Held,
+): { readonly incoming: IncomingMessage; readonly target: string | undefined } | undefined {
+  for (const each of [held, held?.raw as Held]) {
+    // Only a request of node:http has these.
+    if (Array.isArray(each?.rawHeaders)) return { incoming: each as IncomingMessage, target: held?.originalUrl };
+  }
+  return undefined;
 }
 
 /** Finds what the decorator of a route says, else the decorator of its controller. */

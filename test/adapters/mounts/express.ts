@@ -1,5 +1,5 @@
 import express from 'express';
-import { createProtect } from '../../../src/adapters/express.ts';
+import { answerAccessErrors, createAuthorize } from '../../../src/adapters/express.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';
 
@@ -7,14 +7,13 @@ import { type Stage, textOf } from './stage.ts';
 export function createExpressApp({ servers, onRefused }: Stage): express.Express {
   const router = express.Router();
   for (const { path, server, policy, behaviour } of routes) {
-    const protect = createProtect(servers[server], { onRefused });
-    router.get(
-      path,
-      protect(policy, (_req, res, access) => behave(behaviour, () => res.json(describeAccess(access)))),
+    const authorize = createAuthorize(servers[server], { onRefused });
+    router.get(path, authorize(policy), (req, res) =>
+      behave<unknown>(behaviour, () => res.json(describeAccess(authorize.accessOf(req)))),
     );
   }
   const failed: express.ErrorRequestHandler = (error, _req, res, _next) => {
     res.status(500).send(textOf(error));
   };
-  return express().use(prefix, router).use(router).use(failed);
+  return express().use(prefix, router).use(router).use(answerAccessErrors(servers.usual)).use(failed);
 }

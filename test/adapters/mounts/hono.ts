@@ -1,5 +1,5 @@
 import { type Context, type Env, Hono } from 'hono';
-import { createProtect } from '../../../src/adapters/hono.ts';
+import { answerAccessErrors, createAuthorize } from '../../../src/adapters/hono.ts';
 import type { Connection } from '../../../src/http/request.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';
@@ -8,31 +8,28 @@ import { type Stage, textOf } from './stage.ts';
 type ReadConnection<E extends Env> = (c: Context<E>) => Connection;
 
 /** The routes of the scene in an application that is mounted at the root of another, and below the prefix. */
-export function createHonoApp<E extends Env>({ servers, onRefused }: Stage, connection: ReadConnection<E>): Hono<E> {
+export function createHonoApp<E extends Env>(stage: Stage, connection: ReadConnection<E>): Hono<E> {
   const inner = new Hono<E>();
-  for (const { path, server, policy, behaviour } of routes) {
-    const protect = createProtect<E>(servers[server], { connection, onRefused });
-    inner.get(
-      path,
-      protect(policy, (c, access) => behave(behaviour, () => c.json(describeAccess(access)))),
-    );
-  }
-  const app = new Hono<E>().route('/', inner).route(prefix, inner);
-  return app.onError((error, c) => c.text(textOf(error), 500));
+  mount(inner, stage, connection);
+  return answerErrors(new Hono<E>().route('/', inner).route(prefix, inner), stage);
 }
 
 /** The same routes in one application, which has them below a base path as well. */
 export function createHonoBasePathApp<E extends Env>(stage: Stage, connection: ReadConnection<E>): Hono<E> {
-  const { servers, onRefused } = stage;
   const root = new Hono<E>();
-  for (const app of [root, root.basePath(prefix)]) {
-    for (const { path, server, policy, behaviour } of routes) {
-      const protect = createProtect<E>(servers[server], { connection, onRefused });
-      app.get(
-        path,
-        protect(policy, async (c, access) => behave(behaviour, () => c.json(describeAccess(access)))),
-      );
-    }
+  mount(root, stage, connection);
+  mount(root.basePath(prefix) as Hono<E>, stage, connection); // only its types know the prefix
+  return answerErrors(root, stage);
+}
+
+function mount<E extends Env>(app: Hono<E>, { servers, onRefused }: Stage, connection: ReadConnection<E>): void {
+  for (const { path, server, policy, behaviour } of routes) {
+    const authorize = createAuthorize<E>(servers[server], { connection, onRefused });
+    app.get(path, authorize(policy), (c) => behave(behaviour, () => c.json(describeAccess(c.var.access))));
   }
-  return root.onError((error, c) => c.text(textOf(error), 500));
+}
+
+function answerErrors<E extends Env>(app: Hono<E>, { servers }: Stage): Hono<E> {
+  const otherwise = (error: Error, c: Context): Response => c.text(textOf(error), 500);
+  return app.onError(answerAccessErrors<E>(servers.usual, { otherwise }));
 }

@@ -7,10 +7,10 @@ import { createAdaptorServer } from '@hono/node-server';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
-import { createProtect as createExpress } from '../../../dist/adapters/express.js';
-import { createProtect as createFastify } from '../../../dist/adapters/fastify.js';
+import { createAuthorize as createExpress } from '../../../dist/adapters/express.js';
+import { createAuthorize as createFastify } from '../../../dist/adapters/fastify.js';
 import { createProtect as createFetch } from '../../../dist/adapters/fetch.js';
-import { createProtect as createHono } from '../../../dist/adapters/hono.js';
+import { createAuthorize as createHono } from '../../../dist/adapters/hono.js';
 import { createProtect as createNode } from '../../../dist/adapters/node.js';
 import { createResourceServer, createStaticKeySet } from '../../../dist/index.js';
 import { digest } from './request.js';
@@ -71,14 +71,11 @@ function serveNode() {
 
 function serveExpress() {
   const app = express();
-  const protect = createExpress(server, onNode);
+  const authorize = createExpress(server, onNode);
   for (const [path, policy] of Object.entries(policies)) {
-    app.all(
-      path,
-      protect(policy, async (request, response, access) => {
-        response.json(describeNode(access, request, await text(request)));
-      }),
-    );
+    app.all(path, authorize(policy), async (request, response) => {
+      response.json(describeNode(authorize.accessOf(request), request, await text(request)));
+    });
   }
   // A body that the client has cut off is not worth a line on stderr.
   const failed = (_error, _request, response, _next) => response.destroy();
@@ -89,14 +86,16 @@ async function serveFastify() {
   const app = fastify();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  const protect = createFastify(server, { onRefused: (error, { headers }) => log(error, headers.cookie) });
+  const authorize = createFastify(server, { onRefused: (error, { headers }) => log(error, headers.cookie) });
   for (const [url, policy] of Object.entries(policies)) {
     app.route({
       method: ['GET', 'POST'],
       url,
-      ...protect(policy, (request, reply, access) =>
-        reply.send(describeNode(access, request.raw, /** @type {string | undefined} */ (request.body) ?? '')),
-      ),
+      onRequest: authorize(policy),
+      handler: (request, reply) => {
+        const body = /** @type {string | undefined} */ (request.body) ?? '';
+        return reply.send(describeNode(authorize.accessOf(request), request.raw, body));
+      },
     });
   }
   await app.listen({ port: 0, host: '127.0.0.1' });
@@ -105,12 +104,9 @@ async function serveFastify() {
 
 function serveHono() {
   const app = new Hono();
-  const protect = createHono(server, onHono);
+  const authorize = createHono(server, onHono);
   for (const [path, policy] of Object.entries(policies)) {
-    app.all(
-      path,
-      protect(policy, async (c, access) => c.json(await describeFetch(access, c.req.raw))),
-    );
+    app.all(path, authorize(policy), async (c) => c.json(await describeFetch(c.var.access, c.req.raw)));
   }
   app.onError((_error, c) => c.body(null, 500));
   return createAdaptorServer(app);
