@@ -1,4 +1,5 @@
 import { findLikeliest } from '../../likeliest-name.ts';
+import { findRemoved } from '../../server/settings/removed-settings.ts';
 import { readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
 import { settingTable } from '../../server/settings/setting-table.ts';
 import { type CommandName, type CommandRow, commandTable, type FlagRow } from './command-table.ts';
@@ -37,6 +38,8 @@ export function findUnknownFlag(args: readonly string[], command: CommandRow): s
     if (flag === undefined || arg === '-h') continue;
     const isValue = flags[args[index - 1]?.slice(2) ?? '']?.value !== undefined;
     if (flag.startsWith('--') ? known.has(flag.slice(2)) : isValue) continue;
+    // The settings report what replaces it.
+    if (command.settings !== 'none' && findRemoved(flag) !== undefined) continue;
     const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
     return `there is no flag ${flag}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`;
   }

@@ -1,4 +1,4 @@
-import { chmod, chown, lstat, readFile, rm } from 'node:fs/promises';
+import { lstat, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../shown-text.ts';
@@ -9,8 +9,6 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** Octal permissions and group of a unix socket; empty strings leave the defaults of the system. */
-  readonly socket?: { readonly mode: string; readonly group: string };
   /** A listening socket of another process, instead of both. */
   readonly descriptor?: number | undefined;
 }
@@ -41,39 +39,15 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 
 /** Rejects with Node's error if the address is unavailable. */
 export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {
-  const { host, port, descriptor, socket } = address;
+  const { host, port, descriptor } = address;
   const path = readSocketPath(host);
   if (descriptor === undefined && path !== undefined) await removeStale(path);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     if (descriptor !== undefined) server.listen({ fd: descriptor }, resolve);
-    else if (path !== undefined) listenPrivately(server, path, socket?.mode ?? '', resolve);
+    else if (path !== undefined) server.listen(path, resolve);
     else server.listen(port, host, resolve);
   });
-  if (descriptor === undefined && path !== undefined && socket !== undefined) await openSocketFile(path, socket);
-}
-
-/** With a mode, no other user can connect before the mode and the group are set. */
-function listenPrivately(server: NetServer, path: string, mode: string, onListening: () => void): void {
-  // The system applies the umask when the socket is bound, which `listen` does immediately.
-  const before = mode === '' ? undefined : process.umask(0o177);
-  server.listen(path, onListening);
-  if (before !== undefined) process.umask(before);
-}
-
-async function openSocketFile(
-  path: string,
-  { mode, group }: { readonly mode: string; readonly group: string },
-): Promise<void> {
-  if (group !== '') await chown(path, -1, /^\d+$/.test(group) ? Number(group) : await findGroup(group));
-  if (mode !== '') await chmod(path, Number.parseInt(mode, 8));
-}
-
-async function findGroup(name: string): Promise<number> {
-  const lines = (await readFile('/etc/group', 'utf8')).split('\n').map((line) => line.split(':'));
-  const number = lines.find(([each]) => each === name)?.[2];
-  if (number === undefined) throw Object.assign(new Error('no such group'), { code: 'ENOGROUP' });
-  return Number(number);
 }
 
 function readSocketPath(host: string): string | undefined {
@@ -160,8 +134,6 @@ const reasons: Readonly<Record<string, Describe>> = {
     isUnix
       ? `this user may not write there. Set ${host} to another path, or grant write access`
       : `this user may not use that port, as is usual below 1024. Set ${port} to 1024 or more, or grant the process CAP_NET_BIND_SERVICE`,
-  ENOGROUP: () => 'this host has no such group. Correct SOCKET_GROUP',
-  EPERM: () => 'this user is not a member of SOCKET_GROUP. Add it, or set another group',
   ENOENT: ({ settings: { host } }) => `its folder does not exist. Create the folder, or set ${host} to another path`,
   ENOTFOUND: noSuchName,
   EAI_AGAIN: noSuchName,

@@ -182,9 +182,9 @@ function nameAddress({ spellings }: Settings, prefix: '' | 'ADMIN_'): AddressSet
 }
 
 function readApi({ settings, environment }: RunOptions): NamedAddress {
-  const { host, port, socketMode: mode, socketGroup: group } = settings;
+  const { host, port } = settings;
   const descriptor = findActivatedSocket(environment);
-  return { host, port, socket: { mode, group }, descriptor, settings: nameAddress(settings, '') };
+  return { host, port, descriptor, settings: nameAddress(settings, '') };
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {

@@ -3,6 +3,7 @@ import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { readProxyAddress } from '../../outbound/https-address.ts';
 import { codeOf } from '../../shown-text.ts';
+import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -64,11 +65,15 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
     // The path is not shown: it may be the secret itself.
     else problems.push({ name: used, value: undefined, fix: read.fix });
   }
-  for (const name of variables.keys()) {
-    if (name.startsWith(prefix) && !names.has(name.slice(prefix.length))) problems.push(refuseUnknown(name, names));
+  const unknown = [...variables.keys()].filter((name) => !names.has(name));
+  for (const name of unknown) {
+    const fix = findRemoved(name);
+    if (fix !== undefined) problems.push({ name, value: undefined, fix });
+    else if (name.startsWith(prefix) && !names.has(name.slice(prefix.length)))
+      problems.push(refuseUnknown(name, names));
   }
-  const misspellings = [...variables.keys()].flatMap((name) => {
-    if (name.startsWith(prefix) || names.has(name)) return [];
+  const misspellings = unknown.flatMap((name) => {
+    if (name.startsWith(prefix) || findRemoved(name) !== undefined) return [];
     const likely = findLikeliest(name, names, leastLength);
     return likely === undefined ? [] : [{ name, likely }];
   });

@@ -183,18 +183,6 @@ export const settingTable = {
       meaning: 'Address of the API listener, or `unix:` and the path of a unix socket.',
       fix: 'Set an address or host name of this host, such as 127.0.0.1, or unix:/run/portcullis.sock.',
     },
-    socketMode: {
-      schema: textLike(/^(?:0?[0-7]{3})?$/),
-      defaultValue: '',
-      meaning: 'Permissions of a unix socket, such as `0660`. Default: by the umask of the process.',
-      fix: 'Set three octal digits, such as 0660.',
-    },
-    socketGroup: {
-      schema: textLike(/^[\w.-]*$/),
-      defaultValue: '',
-      meaning: 'Group of a unix socket, by name or number. The user of the service must be a member.',
-      fix: 'Set the name or number of a group of this host.',
-    },
     port: {
       ...number(0, 65_535),
       defaultValue: '8000',

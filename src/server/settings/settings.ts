@@ -14,6 +14,7 @@ import {
   refuseBoth,
   type Spellings,
 } from './environment.ts';
+import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
 import { hidden } from './setting-schemas.ts';
@@ -173,7 +174,8 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     } else if (token.kind === 'option') {
       const likely = findLikeliest(token.name, known, leastLetters);
       const hint = likely === undefined ? '' : ` Did you mean --${likely}?`;
-      refuse(token.rawName, `There is no such flag.${hint} See portcullis config --help.`);
+      const fix = `There is no such flag.${hint} See portcullis config --help.`;
+      refuse(token.rawName, findRemoved(token.name) ?? fix);
       unknownAt = token.index;
     } else if (token.kind === 'positional' && token.index !== unknownAt + 1) {
       // The argument after an unknown flag is its value.
@@ -216,7 +218,8 @@ function findTwins(file: ReadonlyMap<string, unknown>): readonly SettingProblem[
 function findUnknownKeys(file: ReadonlyMap<string, unknown>, variant: Variant): readonly SettingProblem[] {
   const known = new Set(rows.flatMap((row) => fileKeys(environmentName(row, variant))));
   const fix = 'The settings file has an unknown setting. Remove it.';
-  return [...file.keys()].filter((key) => !known.has(key)).map((name) => ({ name, value: undefined, fix }));
+  const unknown = [...file.keys()].filter((key) => !known.has(key));
+  return unknown.map((name) => ({ name, value: undefined, fix: findRemoved(name) ?? fix }));
 }
 
 function findConflicts(

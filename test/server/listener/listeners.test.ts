@@ -186,17 +186,6 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('SOCKET_MODE and SOCKET_GROUP → permissions and group of the unix socket', async () => {
-    const path = join(folder, `mode-${WORKERS}.sock`);
-    const group = String(process.getgid?.());
-    const environment = { WORKERS, HOST: `unix:${path}`, SOCKET_MODE: '0620', SOCKET_GROUP: group };
-    const service = await startVariant(findVariant('a'), provider, environment);
-    const { mode, gid } = await stat(path);
-    expect([(mode & 0o777).toString(8), String(gid)]).toEqual(['620', group]);
-    expect(await getOverSocket(path, bearer(await provider.sign()))).toBe(200);
-    expect(await service.stop()).toBe(0);
-  });
-
   it('SIGUSR1 → ignored by every process: no debugger', async () => {
     const service = await startVariant(findVariant('a'), provider, { WORKERS });
     await awaitWorkers(service, WORKERS);
@@ -296,14 +285,6 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     child.kill('SIGTERM');
     expect((await ended).code).toBe(0);
     expect(counts.open).toBe(200);
-  });
-});
-
-describe('a group that does not exist', () => {
-  it('SOCKET_GROUP → exit 69 with the setting', async () => {
-    const environment = { HOST: `unix:${join(folder, 'group.sock')}`, SOCKET_GROUP: 'no-such-group' };
-    const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
-    expect([end.code, stderr]).toEqual([69, expect.stringContaining('SOCKET_GROUP')]);
   });
 });
 

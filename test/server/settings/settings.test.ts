@@ -86,8 +86,6 @@ describe('defaults', () => {
       adminHost: '127.0.0.1',
       adminPort: 9464,
       adminHosts: [],
-      socketMode: '',
-      socketGroup: '',
       tlsCert: '',
       tlsKey: '',
       tlsClientCa: '',
