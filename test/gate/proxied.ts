@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type ServerOpts, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import type { AccessError } from '../../src/failures.ts';
@@ -45,10 +45,10 @@ export const answerHeads = (): Respond => {
   };
 };
 
-export async function startRawUpstream(respond: Respond): Promise<RawUpstream> {
+export async function startRawUpstream(respond: Respond, options: ServerOpts = {}): Promise<RawUpstream> {
   const arrivals: string[] = [];
   const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
+  const server = createServer(options, (socket) => {
     const place = arrivals.push('') - 1;
     sockets.add(socket);
     socket.on('error', () => {});

@@ -208,6 +208,79 @@ describe('WebSocket', () => {
     await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
   });
 
+  it.each(['client', 'upstream'])(
+    'only the %s closes → closed on both sides, and what it sent has arrived',
+    async (side) => {
+      const upstream = keep(
+        await startRawUpstream(
+          (socket, arrived) => {
+            if (arrived.endsWith('\r\n\r\n')) socket.write(agreed);
+            if (side === 'upstream') setTimeout(() => socket.end('last of the upstream'), 20);
+          },
+          { allowHalfOpen: true },
+        ),
+      );
+      const proxied = keep(await startProxied({ upstream: upstream.url }));
+      const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1');
+      socket.on('error', () => {});
+      let seen = '';
+      socket.on('data', (chunk) => {
+        seen += String(chunk);
+      });
+      socket.write(handshake());
+      await vi.waitFor(() => expect(seen).toContain('101'), 5000);
+      if (side === 'client') socket.end('last of the client');
+      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+      expect(seen + upstream.arrivals.join('')).toContain(`last of the ${side}`);
+      // The side that has not closed notices it when it writes.
+      const other = side === 'client' ? [...upstream.sockets][0] : socket;
+      await vi.waitFor(() => {
+        other?.write('x');
+        expect(other?.destroyed).toBe(true);
+      }, 5000);
+    },
+  );
+
+  it.each([
+    ['an upstream that takes no byte', 'upstream', 0],
+    ['a client that takes no byte, and sends all the time', 'client', 50],
+  ])(
+    '%s → few bytes are read from the other side, and both are closed',
+    async (_name, reader, interval) => {
+      let sent = 0;
+      const flood = (socket: Socket): void => {
+        const chunk = Buffer.alloc(65_536);
+        const write = (): void => {
+          while (!socket.destroyed && socket.write(chunk)) sent += chunk.length;
+        };
+        socket.on('drain', write);
+        write();
+      };
+      const { upstream, proxied } = await stage(
+        (socket, arrived) => {
+          if (!arrived.includes('\r\n\r\n') || socket.listenerCount('drain') > 0) return;
+          socket.write(agreed);
+          if (reader === 'upstream') socket.pause();
+          else flood(socket);
+        },
+        { unreadTimeout: 1 },
+      );
+      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+      socket.write(handshake());
+      if (reader === 'upstream') socket.once('data', () => flood(socket));
+      else socket.pause();
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+      const traffic = interval > 0 && setInterval(() => socket.write('ping'), interval);
+      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+      if (traffic !== false) clearInterval(traffic);
+      // Kernel buffers of four sockets.
+      expect(sent).toBeLessThan(64 * 1024 * 1024);
+      for (const each of upstream.sockets) each.destroy();
+      socket.destroy();
+    },
+    30_000,
+  );
+
   it('the listener closes → tunnels end after the grace', async () => {
     const { proxied } = await stage(echo);
     const tunnel = await openTunnel(proxied);
@@ -260,6 +333,70 @@ describe('an upgrade that is not agreed', () => {
     expect(await sendRaw(away.port, handshake())).toMatch(/^HTTP\/1\.1 502 /);
     const { proxied } = await stage(() => {}, { timeout: 0.3 });
     expect(await sendRaw(proxied.port, handshake())).toMatch(/^HTTP\/1\.1 504 /);
+  });
+
+  const head200 = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n';
+
+  it('200, then nothing → cut after the time limit of a response', async () => {
+    const { upstream, proxied } = await stage((socket) => void socket.write(head200), { timeout: 0.3 });
+    expect(await sendRaw(proxied.port, handshake())).toMatch(/abc\r\n$/);
+    expect(proxied.cut).toEqual(['upstream_timeout']);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+  });
+
+  it('200 that goes on, with pauses below the time limit → not cut', async () => {
+    const { proxied } = await stage(
+      (socket) => {
+        socket.write(head200);
+        for (const at of [1, 2, 3]) setTimeout(() => socket.write('3\r\ndef\r\n'), at * 400);
+        setTimeout(() => socket.end('0\r\n\r\n'), 1600);
+      },
+      { timeout: 1 },
+    );
+    expect((await sendRaw(proxied.port, handshake())).match(/def/g)).toHaveLength(3);
+    expect(proxied.cut).toEqual([]);
+  });
+
+  it.each([200, 403])(
+    '%i without an end, to a client that does not read → few bytes are read, and both are closed',
+    async (status) => {
+      let sent = 0;
+      const { upstream, proxied } = await stage(
+        (socket) => {
+          socket.write(`HTTP/1.1 ${status} A\r\nConnection: close\r\n\r\n`);
+          const write = (): void => {
+            while (!socket.destroyed && socket.write(Buffer.alloc(65_536))) sent += 65_536;
+          };
+          socket.on('drain', write);
+          write();
+        },
+        { unreadTimeout: 1, timeout: 3 },
+      );
+      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+      socket.pause();
+      socket.write(handshake());
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+      expect(sent).toBeLessThan(64 * 1024 * 1024);
+      expect(proxied.proxy.inFlight()).toBe(0);
+      socket.destroy();
+    },
+    30_000,
+  );
+
+  it.each([
+    ['before the response', ''],
+    ['during the response', head200],
+  ])('the client ends its side %s → the request is cancelled', async (_name, bytes) => {
+    const { upstream, proxied } = await stage((socket) => void socket.write(bytes));
+    const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+    socket.write(handshake());
+    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/chat'), 5000);
+    if (bytes !== '') await once(socket, 'data');
+    socket.end();
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    expect(proxied.proxy.inFlight()).toBe(0);
+    socket.destroy();
   });
 
   it('refused before it is forwarded → the refusal, and the upstream hears nothing', async () => {

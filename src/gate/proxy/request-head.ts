@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { ExternalUrl } from '../../http/external-url.ts';
 import type { HeldBody } from '../../mcp/held-body.ts';
 import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
+import type { TakeSocket } from '../../server/http/exchange.ts';
 import { readOriginHost } from '../match/request-target.ts';
 import { addConnectionOptions, type CredentialForwarding, findHeaderActions, framingHeaders } from './headers.ts';
 
@@ -22,7 +22,7 @@ export interface Forwarding {
    * Detaches the connection of an upgrade request, once the upstream has agreed. Only WebSocket is forwarded; others are
    * ignored, as RFC 9110 §7.8 allows.
    */
-  readonly takeSocket?: (() => { readonly socket: Duplex; readonly head: Buffer }) | undefined;
+  readonly takeSocket?: TakeSocket | undefined;
   readonly identity: Identity;
   /** URL that the client called, from which X-Forwarded-Proto, -Host and -Prefix are set. */
   readonly externalUrl: ExternalUrl;

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
+import type { TunnelEnd } from '../../server/http/exchange.ts';
 import { mergeHeaders, readResponseHeaders } from './headers.ts';
 import { openRequest, relayResponse } from './request-forwarding.ts';
 import { describeFailure, type ForwardJob } from './upstream.ts';
@@ -15,8 +16,13 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
   const { incoming, outgoing, takeSocket } = forwarding;
   const lines = ['Connection', 'Upgrade', 'Upgrade', 'websocket'];
   const request = openRequest({ createConnection: upstream.open }, head, lines);
-  const deadline = setTimeout(() => writer.fail(new Refused('upstream_timeout')), upstream.timeoutMilliseconds);
-  let other: Duplex | undefined;
+  let isPaused = false;
+  const deadline = setTimeout(() => {
+    // The client has its own time limit.
+    if (isPaused) deadline.refresh();
+    else writer.fail(new Refused('upstream_timeout'));
+  }, upstream.timeoutMilliseconds);
+  let other: Socket | undefined;
   writer.onAbort(() => {
     clearTimeout(deadline);
     request.destroy();
@@ -24,12 +30,22 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
   });
   request.on('error', (error) => writer.fail(describeFailure(error)));
   request.on('response', (response) => {
-    clearTimeout(deadline);
-    response.on('end', () => writer.end(response.rawTrailers));
-    relayResponse(response, { outgoing, writer });
+    deadline.refresh();
+    response.on('end', () => {
+      clearTimeout(deadline);
+      writer.end(response.rawTrailers);
+    });
+    relayResponse(response, {
+      ...{ outgoing, writer },
+      onProgress(paused) {
+        isPaused = paused;
+        deadline.refresh();
+      },
+    });
   });
-  request.on('upgrade', (response, socket, rest) => {
+  request.on('upgrade', (response, stream, head) => {
     clearTimeout(deadline);
+    const socket = stream as Socket; // the upstream's `open` returned it
     other = socket;
     if (writer.isOver() || takeSocket === undefined) {
       socket.destroy();
@@ -42,10 +58,10 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
     }
     writer.handOver();
     outgoing.statusCode = 101;
-    const taken = takeSocket();
-    taken.socket.write(formatHead(response, forwarding.responseHeaders ?? []), 'latin1');
-    pipe(taken, socket);
-    pipe({ socket, head: rest }, taken.socket);
+    const client = takeSocket(socket);
+    client.socket.write(formatHead(response, forwarding.responseHeaders ?? []), 'latin1');
+    pipe(client, socket);
+    pipe({ socket, head }, client.socket);
   });
   request.end();
 }
@@ -65,15 +81,21 @@ function formatHead({ rawHeaders }: IncomingMessage, ours: HeaderList): string {
   return `${text}\r\n`;
 }
 
-interface End {
-  readonly socket: Duplex;
-  /** Bytes read, but not yet forwarded. */
-  readonly head: Buffer;
-}
+/** Milliseconds that the other side of a tunnel has to close, once one side has and its last bytes were sent. */
+const lingerMilliseconds = 1000;
 
-function pipe({ socket, head }: End, to: Duplex): void {
+/** Forwards one direction of a tunnel. A side that has ended or failed ends the other one. */
+function pipe({ socket, head }: TunnelEnd, to: Socket): void {
   if (head.length > 0) to.write(head);
   socket.pipe(to);
+  to.once('finish', () => {
+    const deadline = setTimeout(() => to.destroy(), lingerMilliseconds);
+    to.once('close', () => clearTimeout(deadline));
+  });
   socket.on('error', () => to.destroy());
-  socket.on('close', () => to.destroy());
+  socket.on('close', () => {
+    // After an end, `to` still sends what it has; unread bytes would reset it.
+    if (socket.readableEnded) to.resume();
+    else to.destroy();
+  });
 }

@@ -103,18 +103,21 @@ export function createRefuse(
   };
 }
 
-/** A client's connection for another protocol, and the bytes that followed the request. */
-export interface TakenSocket {
+/** One side of a tunnel: its connection, and the bytes that were read before the tunnel existed. */
+export interface TunnelEnd {
   readonly socket: Socket;
   readonly head: Buffer;
 }
+
+/** Detaches the connection of an upgrade request, for a tunnel to this connection to the upstream. */
+export type TakeSocket = (upstream: Socket) => TunnelEnd;
 
 /** Request and response as streams, for an app that forwards them. */
 export interface Wire {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   /** Present if the client requests an upgrade. */
-  readonly takeSocket: (() => TakenSocket) | undefined;
+  readonly takeSocket: TakeSocket | undefined;
   /** Called before the request is forwarded. */
   onForward(): void;
   /** Called after the last byte of the response. */

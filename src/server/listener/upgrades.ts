@@ -1,21 +1,18 @@
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { TakenSocket } from '../http/exchange.ts';
+import type { TakeSocket } from '../http/exchange.ts';
 import type { ClientConnection } from './client-connection.ts';
+import { limitUpgrade, type TunnelLimits } from './tunnels.ts';
 
 /** Called for a request for a WebSocket: it responds, or takes the connection. */
-export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
+export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: TakeSocket) => void;
 
-export interface UpgradeOptions {
+export interface UpgradeOptions extends TunnelLimits {
   readonly onUpgrade: UpgradeListener;
   /** Called for a request for any other protocol, which is ignored (RFC 9110 §7.8). */
   readonly onRequest: RequestListener;
   /** Serves what follows a request whose upgrade was ignored. */
   readonly serveAgain: (socket: Socket) => void;
-  /** Seconds. */
-  readonly unreadTimeout: number;
-  /** Seconds. */
-  readonly tunnelTimeout: number;
 }
 
 /** Serves requests for an upgrade. Node detaches its parser from their connections. */
@@ -30,12 +27,11 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
     // A view of the bytes that Node has read: the copy does not keep all of them.
     const rest = Buffer.from(head);
     if (incoming.headers.upgrade?.toLowerCase() === 'websocket') {
-      connection.socket.setTimeout(0);
+      const take = limitUpgrade(connection, rest, options);
       outgoing.once('finish', () => connection.end(() => connection.destroy()));
-      onUpgrade(incoming, outgoing, () => {
+      onUpgrade(incoming, outgoing, (upstream) => {
         outgoing.detachSocket(connection as unknown as Socket); // the assigned socket
-        watchTunnel(connection.socket, options);
-        return { socket: connection.socket, head: rest };
+        return take(upstream);
       });
       return;
     }
@@ -47,21 +43,6 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
       else connection.end(() => connection.destroy());
     });
     onRequest(incoming, outgoing);
-  });
-}
-
-/** Closes a tunnel that is idle for too long, or whose client takes no byte. */
-function watchTunnel(socket: Socket, { unreadTimeout, tunnelTimeout }: UpgradeOptions): void {
-  const period = Math.min(unreadTimeout / 2, tunnelTimeout) * 1000;
-  let bytes = -1;
-  let idle = 0;
-  socket.setTimeout(period);
-  socket.on('timeout', () => {
-    const now = socket.bytesRead + socket.bytesWritten;
-    idle = now === bytes ? idle + period : period;
-    bytes = now;
-    if (socket.writableLength > 0 || idle >= tunnelTimeout * 1000) socket.destroy();
-    else socket.setTimeout(period);
   });
 }
 

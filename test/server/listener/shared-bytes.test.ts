@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
@@ -57,7 +57,7 @@ describe('bytes of one connection', () => {
       onRequest: (_incoming, outgoing) => void outgoing.end('served'),
       onUpgrade: async (_incoming, _outgoing, take) => {
         await sleep(100);
-        const { socket: taken, head } = take();
+        const { socket: taken, head } = take(new Socket());
         heads.push(String(head), String(taken.read() ?? ''));
         taken.end();
       },
@@ -95,7 +95,7 @@ describe('bytes of one connection', () => {
       onRequest: (_incoming, outgoing) => void outgoing.end(),
       onUpgrade: async (_incoming, _outgoing, take) => {
         await sleep(50);
-        const { socket, head } = take();
+        const { socket, head } = take(new Socket());
         const chunks = [head];
         socket.on('data', (chunk: Buffer) => {
           chunks.push(Buffer.from(chunk));
