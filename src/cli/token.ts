@@ -5,6 +5,7 @@ import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
+import { parseJsonObject } from '../jose/json.ts';
 import { omitUndefined } from '../option-members.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
@@ -94,12 +95,15 @@ function readClaims(values: Values): Readonly<Record<string, unknown>> {
   };
 }
 
+/** Reads JSON, or returns the text unchanged. An inexact number is the string of its digits, like in a token. */
 function readValue(text: string): unknown {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
   } catch {
     return text;
   }
+  const { value = text } = parseJsonObject(Buffer.from(`{"value":${text}}`)) ?? {};
+  return value;
 }
 
 function readCall({ dpop, url, method, nonce }: Values): Call | undefined {

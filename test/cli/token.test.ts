@@ -149,6 +149,10 @@ test.each([
   [['--permissions', 'read:a write:a'], { permissions: ['read:a', 'write:a'] }],
   [['--acr', 'gold'], { acr: 'gold' }],
   [['--claim', 'tenant=acme', '--claim', 'age=7', '--claim', 'roles=["a"]'], { tenant: 'acme', age: 7, roles: ['a'] }],
+  [
+    ['--claim', 'n=9007199254740993', '--claim', 'of=[1e400,{"a":1.50}]', '--claim', 'not=1,"a":2'],
+    { n: '9007199254740993', of: ['1e400', { a: 1.5 }], not: '1,"a":2' },
+  ],
   [['--claim', 'url=https://a.example/?b=c'], { url: 'https://a.example/?b=c' }],
 ])('%j → %j', async (args, claims) => {
   expect(await runToken(args, environment)).toBe(0);

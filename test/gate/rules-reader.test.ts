@@ -32,6 +32,18 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ['3:1 "rules" is a duplicate in this object. Keep one of the two.'],
   ],
   [
+    'numbers that are inexact → each reported',
+    withRules([
+      '{ "id": "a", "path": "/a", "maxAge": 60.0000000000000001 }',
+      '{ "id": "b", "path": "/b", "claims": [{ "claim": "n", "containsAny": [1, 9007199254740993, "9007199254740993"] }] }',
+      '{ "id": "c", "path": "/c", "claims": [{ "claim": "n", "equals": 1e400 }] }',
+    ]),
+    ['3:38', '4:74', '5:65'].map(
+      (at) =>
+        `${at} A number cannot hold this value exactly. Write at most 17 digits below 2^53, or a string in quotation marks.`,
+    ),
+  ],
+  [
     'an invalid form and other problems → all reported',
     withRules(
       [
@@ -411,7 +423,14 @@ rules:
     expect(rules).toMatchObject([{ id: 'all', issuers: ['staff'], policy: { scopes: ['read:all'] } }]);
   });
 
-  it.each([
+  it.each(['9007199254740991', '-1.5', '1E3', '+12', '0x1F', '.5', '"9007199254740993"'])(
+    'claims equal to %s → no problem',
+    async (number) => {
+      expect(await problemsOf(`${yaml}    claims: [{ claim: a, equals: ${number} }]\n`, 'rules.yml')).toEqual([]);
+    },
+  );
+
+  it.each<readonly [string, string, RegExp]>([
     ['a problem has its line', yaml.replace('scopes', 'scope'), /^6:5 There is no member "scope" here\./],
     ['unique keys', `${yaml}rules: []\n`, /^7:1 This is not valid YAML: Map keys must be unique/],
     ['no anchors', yaml.replace('[read:all]', '&a [read:all]'), /^6:\d+ Anchors \(&name\) are not accepted/],
@@ -421,6 +440,14 @@ rules:
       /^6:\d+ (?:Aliases \(\*name\) are not accepted|This is not valid YAML)/,
     ],
     ['no tags', yaml.replace('all\n', '!!str all\n'), /^4:\d+ Tags \(!name\) are not accepted/],
+    ...['9007199254740993', '1e400', '1e-400', '-.inf', '.nan', '0xFFFFFFFFFFFFFFF', '1.0000000000000000001'].map(
+      (number) =>
+        [
+          `no inexact number: ${number}`,
+          `${yaml}    claims: [{ claim: a, equals: ${number} }]\n`,
+          /^7:34 A number cannot hold this value exactly\./,
+        ] as const,
+    ),
     ['one document', `${yaml}---\nrules: []\n`, /^7:1 The file has more than one document/],
     ['no empty file', '', /^1:1 The file (?:is empty|holds no object)/],
     ['no tabs', yaml.replace('  - id', '\t- id'), /^4:1 This is not valid YAML/],

@@ -46,6 +46,8 @@ const typesOf = (name: string, except: readonly string[] = []) =>
 const timeTexts: Readonly<Record<string, string>> = {
   '1e400': '1e400',
   '-1e400': '-1e400',
+  '1e-400': '1e-400',
+  'zeros after 17 digits': '1900000000.00000000',
   '10^11 + 1': '100000000001',
   'a number of 1000 digits': '9'.repeat(1000),
   'seconds as text': '"1900000000"',
@@ -127,7 +129,6 @@ export const claims = listCases([
       ['exp: absent', claim('exp', undefined), { reason: 'missing_exp' }],
       ['exp: zero', claim('exp', 0), { reason: 'expired' }],
       ['exp: -0', raw('exp', '-0'), { reason: 'expired' }],
-      ['exp: 1e-400', raw('exp', '1e-400'), { reason: 'expired' }],
       ['exp: the tolerance ago', later('exp', -5), { reason: 'expired' }],
       ['exp: a minute ago', later('exp', -60), { reason: 'expired' }],
     ],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isJsonObject, type JsonObject, parseJsonObject } from '../../src/jose/json.ts';
+import { findInexact, isJsonObject, type JsonObject, parseJsonObject } from '../../src/jose/json.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 const nestArrays = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -26,8 +26,7 @@ describe('objects are parsed', () => {
     ['a lone surrogate, escaped', String.raw`{"a":"\ud800"}`],
     ['UTF-8 of two, three and four bytes', '{"é€😀":"é€😀"}'],
     ['members inside arrays', '{"a":[[{"b":1}],1,"x",null,{"c":[{"d":2}]}]}'],
-    ['huge and tiny numbers', '{"a":1e400,"b":-1e400,"c":1e-400,"d":-0,"e":9007199254740993}'],
-    ['a number of a thousand digits', `{"a":${'9'.repeat(1000)}}`],
+    ['numbers', '{"a":1e3,"b":-1.50,"c":1e-300,"d":-0,"e":9007199254740991}'],
     ['20 levels of objects', nestObjects(20)],
     ['20 levels, arrays inside', nestArrays(20)],
     ['null at the bottom of 20 levels', nestArrays(20).replace('[]', '[null]')],
@@ -159,10 +158,11 @@ describe('bad UTF-8 is refused', () => {
 describe('properties', () => {
   const objects = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 6 }), { maxKeys: 6 });
 
-  it('any object without duplicates is what JSON.parse makes of it', () => {
+  it('any object without duplicates and inexact numbers is what JSON.parse makes of it', () => {
     fc.assert(
       fc.property(objects, fc.constantFrom(0, 2, '\t'), (value, indent) => {
         const text = JSON.stringify(value, null, indent);
+        fc.pre(findInexact(text).length === 0);
         expect(parse(text)).toEqual(JSON.parse(text));
       }),
     );

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/dpop/htu.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { decodeBase64url, parseJsonObject } from '../../src/jose/json.ts';
+import { decodeBase64url, findInexact, parseJsonObject } from '../../src/jose/json.ts';
 import { parseJws } from '../../src/jose/jws.ts';
 import { quote } from '../../src/refusal/challenge.ts';
 import { Refused } from '../../src/refused.ts';
@@ -14,6 +14,11 @@ configureProperties();
 
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 200 });
 const object = fc.dictionary(fc.string(), anyJson);
+/** Parses JSON that JSON.stringify wrote: its numbers are inexact only beyond ±(2^53 − 1). */
+const parsed = (text: string): unknown =>
+  JSON.parse(text, (_name, value) =>
+    typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER ? String(value) : value,
+  );
 const encode = (value: Uint8Array): string => Buffer.from(value).toString('base64url');
 
 describe('parse after print', () => {
@@ -22,7 +27,7 @@ describe('parse after print', () => {
       fc.property(object, bytes, bytes, (header, payload, signature) => {
         const signingInput = `${encodeJson(header)}.${encode(payload)}`;
         expect(parseJws(`${signingInput}.${encode(signature)}`)).toEqual({
-          header: JSON.parse(JSON.stringify(header)),
+          header: parsed(JSON.stringify(header)),
           headerText: encodeJson(header),
           payload: Buffer.from(payload),
           signingInput,
@@ -47,16 +52,17 @@ describe('parse after print', () => {
         if (typeof jws === 'string') return;
         const [header = ''] = jws.signingInput.split('.');
         expect(`${header}.${encode(jws.payload)}.${encode(jws.signature)}`).toBe(sent);
-        expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual(jws.header);
+        const json = Buffer.from(header, 'base64url').toString();
+        if (findInexact(json).length === 0) expect(JSON.parse(json)).toEqual(jws.header);
       }),
     );
   });
 
-  it('any JSON object → what JSON.parse makes of it, white space or none', () => {
+  it('any JSON object → what JSON.parse makes of it, with inexact numbers as strings', () => {
     fc.assert(
       fc.property(object, fc.constantFrom('', ' ', '\t', '\r\n  '), (value, space) => {
         const text = JSON.stringify(value, undefined, space);
-        expect(parseJsonObject(Buffer.from(text))).toEqual(JSON.parse(text));
+        expect(parseJsonObject(Buffer.from(text))).toEqual(parsed(text));
       }),
     );
   });

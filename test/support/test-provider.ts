@@ -36,6 +36,8 @@ export interface SignOptions {
   readonly kid?: string;
   /** Members that replace `{ alg, kid, typ: 'at+jwt' }`; `undefined` omits a member. */
   readonly header?: Readonly<Record<string, unknown>>;
+  /** Last change to the JSON of the claims. */
+  readonly edit?: (json: string) => string;
 }
 
 /** A running identity provider on loopback, over TLS. */
@@ -223,11 +225,11 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     get kids() {
       return [...signingKeys.keys()].filter((kid) => !withdrawn.has(kid));
     },
-    sign(claims = {}, { kid, header = {} } = {}) {
+    sign(claims = {}, { kid, header = {}, edit = (json: string) => json } = {}) {
       const key = kid === undefined ? newest : findSigningKey(kid);
       const now = Math.floor(Date.now() / 1000);
       const defaults = { iss: issuer, aud: audience, sub: 'user|1', iat: now, exp: now + 3600, scope: 'read:messages' };
-      const payload = JSON.stringify({ ...defaults, ...claims });
+      const payload = edit(JSON.stringify({ ...defaults, ...claims }));
       const jose = { alg: 'RS256', kid: key.kid, typ: 'at+jwt', ...header };
       return new CompactSign(new TextEncoder().encode(payload))
         .setProtectedHeader(jose as CompactJWSHeaderParameters) // a test may want members of the wrong type

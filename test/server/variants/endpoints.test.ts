@@ -304,6 +304,14 @@ describe('variant A', () => {
     });
   });
 
+  it('profile of a token with inexact numbers → their digits', async () => {
+    const edit = (json: string) => json.replaceAll('"#"', '9007199254740993');
+    const token = await provider.sign({ permissions: ['#'], 'https://my.example.test/plan': { id: '#' } }, { edit });
+    const { json } = await send(service.url, '/api/profile', { headers: bearer(token) });
+    const digits = '9007199254740993';
+    expect(json).toMatchObject({ permissions: [digits], custom_claim: { id: digits } });
+  });
+
   it('/api/protected → a message, none of the claims', async () => {
     const token = await provider.sign({ sub: 'user|7' });
     const { json } = await send(service.url, '/api/protected', { headers: bearer(token) });

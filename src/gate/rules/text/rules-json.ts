@@ -1,5 +1,13 @@
-import { parseJsonObject } from '../../../jose/json.ts';
-import { createLocate, createPositionAt, type ParsedFile, pathKey, type Report, type Step } from './rules-text.ts';
+import { findInexact, parseJsonObject } from '../../../jose/json.ts';
+import {
+  createLocate,
+  createPositionAt,
+  inexactNumber,
+  type ParsedFile,
+  pathKey,
+  type Report,
+  type Step,
+} from './rules-text.ts';
 
 const maxDepth = 20;
 
@@ -14,6 +22,9 @@ export function parseRulesJson(text: string, report: Report): ParsedFile | undef
     report(positionAt(findSyntaxError(error, text)), `This is not JSON. ${fix}`);
     return undefined;
   }
+  const inexact = findInexact(text);
+  for (const offset of inexact) report(positionAt(offset), inexactNumber);
+  if (inexact.length > 0) return undefined;
   // Positions are computed only for a problem, because that takes longer than all other steps.
   let scanned: Scan | undefined;
   const scanOnce = (): Scan => {

@@ -23,6 +23,9 @@ export interface ParsedFile {
   locate(path: readonly Step[]): Position;
 }
 
+export const inexactNumber =
+  'A number cannot hold this value exactly. Write at most 17 digits below 2^53, or a string in quotation marks.';
+
 export function pathKey(path: readonly Step[]): string {
   return JSON.stringify(path);
 }

@@ -1,5 +1,14 @@
 import type { Node, Pair } from 'yaml';
-import { createLocate, createPositionAt, type ParsedFile, pathKey, type Report, type Step } from './rules-text.ts';
+import { isInexact } from '../../../jose/json.ts';
+import {
+  createLocate,
+  createPositionAt,
+  inexactNumber,
+  type ParsedFile,
+  pathKey,
+  type Report,
+  type Step,
+} from './rules-text.ts';
 
 const missing = 'YAML needs the package yaml. Install it with "npm install yaml", or write the rules in JSON.';
 
@@ -36,6 +45,9 @@ export async function parseRulesYaml(text: string, report: Report): Promise<Pars
       const offset = node.range?.[0] ?? 0;
       if (anchor !== undefined) reject(offset, 'Anchors (&name) are not accepted. Write the value in each location.');
       if (tag !== undefined) reject(offset, 'Tags (!name) are not accepted. Write the plain value.');
+      if (yaml.isScalar(node) && typeof node.value === 'number' && isInexact(node.source ?? '')) {
+        reject(offset, inexactNumber);
+      }
     },
   });
   if (!isValid) return undefined;
