@@ -17,6 +17,8 @@ export type PublicJwkDefect =
   | 'rsa_too_large'
   /** RSA with an even public exponent, or one under 3 or over 64 bits. */
   | 'bad_exponent'
+  /** RSA of a chip with CVE-2017-15361 (ROCA): the modulus reveals the private key. */
+  | 'roca'
   /** The coordinates are not a point on the curve. */
   | 'not_on_curve'
   /** An Ed25519 point of small order: some signatures hold for any string. */
@@ -54,6 +56,9 @@ const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
+
+/** A modulus of CVE-2017-15361 is a power of 65537 modulo each of these primes. Of other moduli, fewer than one in 10^8. */
+const rocaPrimes: readonly number[] = [11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157];
 
 /** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
 const curves: ReadonlyMap<unknown, number> = new Map([
@@ -145,7 +150,18 @@ function readRsa({ n, e }: JsonObject): Material {
   const isEven = exponent.readUInt8(exponent.length - 1) % 2 === 0;
   const isOne = exponent.length === 1 && exponent.readUInt8() === 1;
   if (isEven || isOne || exponent.length > maxExponentBytes) return 'bad_exponent';
+  if (isRoca(BigInt(`0x${modulus.toString('hex')}`))) return 'roca';
   return { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') };
+}
+
+function isRoca(modulus: bigint): boolean {
+  return rocaPrimes.every((prime) => {
+    const rest = Number(modulus % BigInt(prime));
+    let power = 1;
+    do power = (power * 65_537) % prime;
+    while (power !== rest && power !== 1);
+    return power === rest;
+  });
 }
 
 function readEc({ crv, x, y }: JsonObject): Material {

@@ -9,7 +9,7 @@ import { loadJose } from './load-jose.ts';
 export interface DecryptionOptions {
   /**
    * Private keys of this resource server, in PEM or as JWKs: RSA for `RSA-OAEP-256`, EC for `ECDH-ES`, both with `A256GCM`. For a
-   * rotation, list the previous key too. A `kid` of a token selects the JWK with this `kid`.
+   * rotation, list the previous key too. A `kid` of a token selects the JWK with this `kid`; `alg` and `use` of a JWK are respected.
    */
   readonly keys: readonly PrivateKey[];
 }
@@ -37,6 +37,11 @@ export function createDecryption(options: DecryptionOptions): Decryption {
   if (!keys.every(({ key }) => types.has(key.asymmetricKeyType))) {
     throw new TypeError('decryption: write RSA or EC keys');
   }
+  const isForDecryption = ({ alg, use = 'enc' }: { readonly alg?: string; readonly use?: unknown }): boolean =>
+    use === 'enc' && (alg === undefined || keyTypes.has(alg));
+  if (!options.keys.every((key: PrivateKey) => typeof key === 'string' || isForDecryption(key))) {
+    throw new TypeError('decryption: a JWK has another alg or use. Write RSA-OAEP-256 or ECDH-ES, and enc, or none.');
+  }
   let loading: ReturnType<typeof loadJose> | undefined;
   const load = (): ReturnType<typeof loadJose> => {
     loading ??= loadJose();
@@ -45,7 +50,12 @@ export function createDecryption(options: DecryptionOptions): Decryption {
 
   // One reason for every failure: a client must not learn which step failed (RFC 7516 §11.5).
   const open = async (token: string): Promise<string | Refused> => {
-    const header = parseJsonObject(decodeBase64url(token.slice(0, token.indexOf('.'))) ?? new Uint8Array());
+    const others = token.split('.').slice(1);
+    // jose decodes leniently, and a token must have one spelling (RFC 7515 §2). RFC 7516 §7.1 lets parts be empty.
+    const isCanonical = others.every((part) => part === '' || decodeBase64url(part) !== undefined);
+    const header = isCanonical
+      ? parseJsonObject(decodeBase64url(token.slice(0, token.indexOf('.'))) ?? new Uint8Array())
+      : undefined;
     const candidates = header === undefined ? [] : findKeys(header, keys);
     if (candidates.length === 0) return new Refused('encrypted_token');
     const { compactDecrypt } = await load();
@@ -66,9 +76,10 @@ export function createDecryption(options: DecryptionOptions): Decryption {
 function findKeys(header: JsonObject, keys: readonly ReadPrivateKey[]): readonly KeyObject[] {
   const { alg, enc, kid } = header;
   if (enc !== contentEncryption || Object.hasOwn(header, 'zip') || Object.hasOwn(header, 'crit')) return [];
-  const fitting = keys.filter(({ key }) => key.asymmetricKeyType === keyTypes.get(alg));
-  return fitting
-    .filter((each) => kid === undefined || each.kid === undefined || each.kid === kid)
+  const fits = (own: unknown, named: unknown): boolean => own === undefined || named === undefined || own === named;
+  return keys
+    .filter(({ key }) => key.asymmetricKeyType === keyTypes.get(alg))
+    .filter((each) => fits(each.kid, kid) && fits(each.alg, alg))
     .map(({ key }) => key);
 }
 

@@ -25,6 +25,17 @@ const modulus = (bytes: number, first = 0xff): string => {
   octets[0] = first;
   return octets.toString('base64url');
 };
+/** A modulus whose residues are powers of 65537, like those of the chips with CVE-2017-15361. */
+const rocaModulus = (bytes: number): string => {
+  const primes = Array.from({ length: 166 }, (_, index) => index + 2).filter((n, _at, all) =>
+    all.every((m) => m >= n || n % m > 0),
+  );
+  const product = primes.reduce((all, prime) => all * BigInt(prime), 1n);
+  let power = 1n;
+  for (let exponent = 0; exponent < 123_457; exponent++) power = (power * 65_537n) % product;
+  const n = power + product * ((2n ** BigInt(bytes * 8) - power) / product);
+  return Buffer.from(n.toString(16), 'hex').toString('base64url');
+};
 
 describe('importPublicJwk', () => {
   it.each(Object.keys(pairs) as Kind[])('%s → the public key', (kind) => {
@@ -55,6 +66,8 @@ describe('importPublicJwk', () => {
     ['RSA of 1024 bits', 'rsa_too_small', { ...rsaJwk, n: modulus(128) }],
     ['RSA of 16385 bits', 'rsa_too_large', { ...rsaJwk, n: modulus(2049, 0x01) }],
     ['RSA with e = 0', 'malformed', { ...rsaJwk, e: base64url(0) }],
+    ['RSA of a weak chip (ROCA)', 'roca', { ...rsaJwk, n: rocaModulus(256) }],
+    ['RSA of a weak chip (ROCA), 4096 bits', 'roca', { ...rsaJwk, n: rocaModulus(512) }],
     ['RSA with e = 1', 'bad_exponent', { ...rsaJwk, e: base64url(1) }],
     ['RSA with e = 2', 'bad_exponent', { ...rsaJwk, e: base64url(2) }],
     ['RSA with e = 65536', 'bad_exponent', { ...rsaJwk, e: base64url(1, 0, 0) }],

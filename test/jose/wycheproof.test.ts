@@ -1,18 +1,13 @@
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { importJwk } from '../../src/jose/jwk.ts';
+import { importJwk, type JwkSet } from '../../src/jose/jwk.ts';
 import { type Algorithm, algorithms, parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { readJwks } from '../../src/keys/jwks.ts';
+import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
+import { readVectors, type Vector } from '../support/vectors.ts';
 
 // Vectors of C2SP/wycheproof: see test/vectors/README.md. Every case of every file is run.
-
-interface Vector {
-  readonly tcId: number;
-  readonly comment: string;
-  readonly flags?: readonly string[];
-  readonly result: 'valid' | 'invalid' | 'acceptable';
-}
 
 interface JwsVector extends Vector {
   readonly jws: string;
@@ -35,16 +30,6 @@ interface JwsGroup {
 interface SignatureGroup {
   readonly publicKeyPem: string;
   readonly tests: readonly SignatureVector[];
-}
-
-interface VectorFile<Group> {
-  readonly numberOfTests: number;
-  readonly testGroups: readonly Group[];
-}
-
-function readVectors<Group>(name: string): VectorFile<Group> {
-  const url = new URL(`../vectors/wycheproof_${name}.json`, import.meta.url);
-  return JSON.parse(readFileSync(url, 'utf8')) as VectorFile<Group>; // the schema of the file
 }
 
 function find<T>(entry: T | undefined): T {
@@ -185,6 +170,59 @@ describe('JSON Web Signature: encoding cases, signed anew as RS256', () => {
     const parts = cleanText.split('.');
     const padded = parts.map((part, at) => (at === index ? part + padding : part)).join('.');
     expect(judge(signAnew(padded), jwk)).toBe('encoding');
+  });
+});
+
+interface KeySetGroup {
+  readonly comment: string;
+  /** Absent for symmetric keys. */
+  readonly public?: JwkSet;
+  readonly private: JwkSet;
+  readonly tests: readonly JwsVector[];
+}
+
+describe('JSON Web Key', () => {
+  const { numberOfTests, testGroups } = readVectors<KeySetGroup>('json_web_key');
+  const cases = testGroups.flatMap((group) =>
+    group.tests.map((test) => ({ ...test, group: group.comment, keys: group.public ?? group.private })),
+  );
+
+  /** Outcome for a JWS by a published key set. */
+  function judgeBySet(text: string, jwks: JwkSet): string {
+    const jws = parseJws(text);
+    if (typeof jws === 'string') return jws;
+    const [alg, kid] = [String(jws.header['alg']), String(jws.header['kid'])];
+    const dropped = readJwks(jwks).dropped.find((each) => each.kid === kid)?.why;
+    const algorithm = algorithms.get(alg);
+    if (dropped !== undefined || algorithm === undefined) return dropped ?? 'alg';
+    const key = createStaticKeySet(jwks).find(kid, alg);
+    if (key === undefined) return 'no key for this alg';
+    return verifyJws(jws, algorithm, key) ? 'valid' : 'signature';
+  }
+
+  /** The outcome of each case that concerns a key of an accepted type. All others have symmetric keys. */
+  const asymmetric: ReadonlyMap<number, string> = new Map([
+    [5, 'valid'],
+    [6, 'not_for_signatures'],
+    [7, 'roca'],
+    [8, 'rsa_too_small'],
+    [9, 'bad_exponent'],
+    [19, 'unknown_alg'],
+    [20, 'unknown_alg'],
+    [21, 'not_for_signatures'],
+    [22, 'not_on_curve'],
+    [23, 'malformed'],
+    [24, 'malformed'],
+  ]);
+
+  it('every case of the file is run', () => {
+    expect(new Set(cases.map(({ tcId }) => tcId)).size).toBe(numberOfTests);
+  });
+
+  it.each(cases)('$tcId $group $comment: $result', ({ tcId, jws, keys, result }) => {
+    const outcome = judgeBySet(jws, keys);
+    expect(outcome).toBe(asymmetric.get(tcId) ?? 'symmetric');
+    if (result === 'invalid') expect(outcome).not.toBe('valid');
   });
 });
 

@@ -173,6 +173,7 @@ const checkKeys: ProviderCheck = async (discovery, _, { deployment, timeout }) =
 
 const dropReasons: Readonly<Record<string, string>> = {
   rsa_too_small: 'the RSA key has fewer than 2048 bits',
+  roca: 'its modulus reveals the private key (CVE-2017-15361)',
   not_for_signatures: 'it is not for signatures',
   no_kid: 'it has no kid',
   duplicate_kid: 'another key has the same kid',
