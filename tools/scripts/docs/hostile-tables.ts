@@ -3,6 +3,7 @@ import { differenceTable } from '../../../test/differential/differences.ts';
 import { catalogue } from '../../../test/hostile/catalogue.ts';
 import { libraryCases } from '../../../test/hostile/library-cases.ts';
 import { providerFaults } from '../../../test/hostile/provider-faults.ts';
+import { publishedHoles } from '../../../test/hostile/published-holes.ts';
 import { slowClients } from '../../../test/hostile/slow-clients.ts';
 
 /** A row of the catalogue, whichever way it is run. */
@@ -74,6 +75,20 @@ function counts(): string {
   ].join('\n');
 }
 
+function holes(): string {
+  const rows = publishedHoles.map(({ id, product, hole, here }) => {
+    const inputs = typeof here === 'string' ? '–' : here.map(({ name }) => show(name)).join(' · ');
+    const decisions =
+      typeof here === 'string' ? here : [...new Set(here.map(({ decision }) => `\`${decision}\``))].join(', ');
+    return `| ${id} | ${product} | ${hole} | ${inputs} | ${decisions} |`;
+  });
+  return [
+    '| published as | product | hole there | inputs | decision here |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows,
+  ].join('\n');
+}
+
 const of = (name: string): string => table(parts[name] ?? []);
 
 /** The tables of docs/evidence/attacks.md, by the name of their place. */
@@ -99,5 +114,6 @@ export const hostileTables: Readonly<Record<string, string>> = {
   hostileDenyList: of('deny list'),
   hostileStepUp: of('step-up'),
   hostileIssuers: of('several issuers'),
+  publishedHoles: holes(),
   differences: differenceTable(),
 };
