@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { defaultIdentity, overrideHeaders } from '../../src/gate/identity/identity-headers.ts';
+import { findHeaderActions } from '../../src/gate/proxy/headers.ts';
 import { caseSchema, readCases, runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readCodeBlocks } from '../support/pages.ts';
@@ -117,17 +118,41 @@ describe('spellings of the identity headers', () => {
   });
 });
 
+/** Headers that only a proxy may set, and that every file removes: the gate removes these and every other `X-Forwarded-*`. */
+const proxyHeaders = [
+  ...['forwarded', 'x-real-ip', 'proxy'],
+  ...['prefix', 'method', 'uri', 'user'].map((name) => `x-forwarded-${name}`),
+];
+
+describe('headers that only a proxy may set', () => {
+  it.each(proxyHeaders)('%s → the gate as the proxy removes it', (name) => {
+    expect(findHeaderActions([], 'remove')(name)).toBe('drop');
+  });
+
+  it.each(files.filter((file) => file !== 'haproxy.lua'))('%s removes each', (file) => {
+    const text = read(file).toLowerCase();
+    const patterns: Readonly<Record<string, readonly string[]>> = {
+      Caddyfile: ['-*forwarded*', '-x-real*', '-x_real*', '-proxy'],
+      'haproxy.cfg': ['x-forwarded- -m beg', 'del-header forwarded', 'del-header x-real-ip', 'del-header proxy'],
+      'envoy.yaml': ['^x%-forwarded%-', '"forwarded"', '"x-real-ip"', '"proxy"'],
+      'istio.yaml': ['^x%-forwarded%-', '"forwarded"', '"x-real-ip"', '"proxy"'],
+    };
+    for (const part of patterns[file] ?? proxyHeaders) expect(text).toContain(part);
+  });
+});
+
 describe('the proxies that the tests do not start', () => {
   it.each(['envoy.yaml', 'istio.yaml'])('%s removes every override header', (file) => {
     const [, list = ''] = /ipairs\(\{([^}]*)\}\)/.exec(read(file)) ?? [];
-    expect(list.match(/[\w-]+/g)).toEqual(overrideHeaders);
+    expect(list.match(/[\w-]+/g)).toEqual(expect.arrayContaining([...overrideHeaders]));
   });
 
   it('gateway-api.yaml removes every override header', () => {
     const removed = parse('gateway-api.yaml')
       .flatMap((document) => listsIn(document))
       .find(([name]) => name === 'remove');
-    expect(removed?.[1]).toEqual(overrideHeaders);
+    expect(removed?.[1]).toEqual(expect.arrayContaining([...overrideHeaders, ...proxyHeaders]));
+    expect(removed?.[1].length).toBeLessThanOrEqual(16);
   });
 
   it.each([

@@ -187,6 +187,19 @@ for (const name of gateEdgeNames) {
       expect(refused.headers['www-authenticate']).toContain('scope="write:orders"');
     });
 
+    it.each([
+      ...['X-Real-IP', 'Proxy', 'Forwarded', 'X-Forwarded-Prefix', 'X-Forwarded-Method', 'X-Forwarded-Uri'],
+      ...['X-Forwarded-Port', 'X-Forwarded-User', 'X-Forwarded-Ssl', 'x-forwarded-scheme', 'X-Forwarded-Email'],
+      ...['X_Real_IP', 'X_Forwarded_Prefix', 'X.Forwarded.User', 'X~Real~IP', 'X-HTTP-Method-Override'],
+    ])('client sends %s → it does not arrive; the headers of the proxy do', async (sent) => {
+      const { status } = await call(edge, '/public/x', { headers: [sent, '203.0.113.9'] });
+      if (status !== 200) return; // the proxy refuses such a request itself
+      const { rawHeaders } = upstream.received.at(-1) ?? { rawHeaders: [] };
+      expect(rawHeaders.join('\n')).not.toContain('203.0.113.9');
+      expect(lastHeaders().get('x-forwarded-proto')).toEqual(['https']);
+      expect(lastHeaders().get('x-forwarded-for')).toEqual(['127.0.0.1']);
+    });
+
     it.each(disguises)('client sends %s → none of it arrives', async (_what, headers) => {
       const before = upstream.received.length;
       for (const [path, credentials] of [
