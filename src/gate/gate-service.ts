@@ -3,6 +3,7 @@ import { createReadExternalUrl, type IsTrusted, parseTrust } from '../http/exter
 import { createReadClientAddress } from '../http/peer.ts';
 import { metadataPath } from '../refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
+import type { TokenEnd } from '../resource-server/token-watch.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
 import { type Answer, plainError } from '../server/http/answer.ts';
 import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';
@@ -76,6 +77,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
           readClientAddress: createReadClientAddress(settings.trustProxy),
           uploadMilliseconds: settings.uploadTimeout * 1000,
           peerShare: settings.peerShare,
+          onStreamEnd: countStreamEnds(metrics),
         });
   const app = servePublished(deciding, current, errorBody);
   const decisions = options.watchDecisions?.({
@@ -138,6 +140,15 @@ function servePublished(app: StreamApp, current: () => Gate, errorBody: ErrorBod
 function readTrust({ trustProxy, host }: Settings): IsTrusted {
   const isTrusted = parseTrust(trustProxy);
   return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
+}
+
+function countStreamEnds(metrics: Metrics): (cause: TokenEnd) => void {
+  const ended = metrics.counter(
+    'portcullis_streams_ended_total',
+    'Tunnels and event streams that ended with their token, by cause.',
+  );
+  for (const cause of ['expired', 'revoked']) ended.series(`{cause="${cause}"}`);
+  return (cause) => void ended.series(`{cause="${cause}"}`).value++;
 }
 
 function createNoteDecision(metrics: Metrics, names: SettingNames): NoteDecision {

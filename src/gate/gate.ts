@@ -97,8 +97,8 @@ export interface Gate extends Pick<GateOptions, 'rules' | 'assertions' | 'mcpMet
     request: ResourceRequest,
     connection: Connection | undefined,
   ): (Choice & { readonly server: ResourceServer<RegisteredClaims>; readonly policy: Policy<unknown> }) | undefined;
-  /** Refuses a request before a rule is chosen. */
-  refuse(error: unknown, request: ResourceRequest): RefusedDecision;
+  /** Refuses a request before a rule is chosen, or after its rule has admitted it. */
+  refuse(error: unknown, request: ResourceRequest, rule?: Rule): RefusedDecision;
 }
 
 export function createGate(options: GateOptions): Gate {
@@ -176,7 +176,7 @@ export function createGate(options: GateOptions): Gate {
     rules,
     assertions,
     mcpMetadata,
-    refuse: (error, request) => refuse(error, request),
+    refuse: (error, request, rule) => refuse(error, request, rule),
     findJudge(request, connection) {
       const choice = chooseRule(request, connection);
       if (choice instanceof Refused || chooseTreatment(choice) !== 'judge') return undefined;

@@ -2,10 +2,11 @@ import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
 import type { Credentials, Scheme } from '../http/credentials.ts';
 import { checkOptionMembers } from '../option-members.ts';
-import type { ValidToken } from '../token/access-token.ts';
+import type { Refused } from '../refused.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { type Actor, readActor, readPermissions } from '../token/grants.ts';
 import type { Given } from '../token/token-policy.ts';
+import { refuseEnded, type TokenWatchOptions, type WatchedToken, watchToken } from './token-watch.ts';
 
 /** The access granted to a request, passed to the handler. */
 export interface Access<C = Claims> {
@@ -27,10 +28,11 @@ export interface Access<C = Claims> {
   readonly dpopNonce?: string;
 }
 
-/** A valid token, and the credentials that contained it. */
-interface AdmittedToken {
-  readonly token: ValidToken;
+/** A valid token, the credentials that contained it, and what may end it. */
+interface AdmittedToken extends WatchedToken {
   readonly credentials: Credentials;
+  /** Clock of the server: seconds since the epoch. */
+  readonly now: () => number;
 }
 
 /** Access that this copy of the package has granted: no other value has the private field. */
@@ -41,34 +43,33 @@ class Admission implements Access<unknown> {
   /** Only with a nonce for the client. */
   declare readonly dpopNonce?: string;
   // A private field costs less than a property that is not enumerable.
-  readonly #token: string;
-  readonly #valid: ValidToken;
+  readonly #admitted: AdmittedToken;
 
-  constructor({ token, credentials }: AdmittedToken, given: Given | undefined, nonce: string | undefined) {
-    this.#valid = token;
+  constructor(admitted: AdmittedToken, given: Given | undefined, nonce: string | undefined) {
+    const { token, credentials } = admitted;
+    this.#admitted = admitted;
     this.claims = given === undefined ? token.claims : given.claims;
     this.scopes = token.scopes;
     this.scheme = credentials.scheme;
-    this.#token = credentials.token;
     if (nonce !== undefined) this.dpopNonce = nonce;
   }
 
-  /** Returns the token of a value that is access; `undefined` for every other value. */
-  static tokenOf(value: object): ValidToken | undefined {
-    return #valid in value ? value.#valid : undefined;
+  /** Returns the facts of a value that is access; `undefined` for every other value. */
+  static admittedOf(value: object): AdmittedToken | undefined {
+    return #admitted in value ? value.#admitted : undefined;
   }
 
   get token(): string {
-    return this.#token;
+    return this.#admitted.credentials.token;
   }
 
   get permissions(): ReadonlySet<string> {
-    const { claims, verifiedBy } = this.#valid;
+    const { claims, verifiedBy } = this.#admitted.token;
     return readPermissions(claims, verifiedBy.issuer.permissionsClaim);
   }
 
   get actor(): Actor | undefined {
-    return readActor(this.#valid.claims);
+    return readActor(this.#admitted.token.claims);
   }
 }
 
@@ -83,21 +84,12 @@ export function grantAccess(
 
 /** Reports whether this copy of the package has granted a value as access. Every other value must be refused. */
 export function isAccess(value: unknown): value is Access<unknown> {
-  return typeof value === 'object' && value !== null && Admission.tokenOf(value) !== undefined;
-}
-
-/**
- * Returns when the token of an access expires, in seconds since the epoch: the server refuses it afterwards. `undefined` for
- * every other value. Not read from `access.claims`, because a schema may have replaced them.
- */
-export function expiryOf(value: unknown): number | undefined {
-  const token = isAccess(value) ? Admission.tokenOf(value) : undefined;
-  return token && token.claims.exp + token.verifiedBy.issuer.expTolerance;
+  return typeof value === 'object' && value !== null && Admission.admittedOf(value) !== undefined;
 }
 
 /** Returns the claims of the token of an access, even if a schema has replaced `access.claims`. */
 export function verifiedClaimsOf(access: Access<unknown>): RegisteredClaims | undefined {
-  return Admission.tokenOf(access)?.claims;
+  return Admission.admittedOf(access)?.token.claims;
 }
 
 /** Returns the refusal of a result that is not access. Any other value comes from a `judge` that was replaced: a defect. */
@@ -107,21 +99,15 @@ export function refusalOf(judged: unknown): AccessError | TypeError {
 
 /** Options of {@link endAtExpiry}. */
 export interface EndAtExpiryOptions {
-  /** Seconds since the epoch: the clock of the resource server, if it has its own. Default: the clock of this host. */
+  /** Seconds since the epoch. Default: the clock of the resource server. */
   readonly now?: () => number;
 }
 
 /**
- * Longest wait until the clock is read again, in seconds: it may have been set, or the host has slept. A timer of 2^31 ms or
- * more would fire immediately.
- */
-const maxWait = 3600;
-
-/**
- * Calls `close` once, when the token of an access expires and the resource server starts to refuse it. For long-lived
- * connections such as WebSockets and event streams. The timer does not keep the process alive. Errors that `close` throws, or
- * rejects with, are ignored. Returns a function that cancels the call. Throws `TypeError` for a value that this copy of the
- * package has not granted.
+ * Calls `close` once, when the resource server starts to refuse the token of an access: it has expired, `revocations` have
+ * revoked it, or its introspection calls it inactive. For long-lived connections such as WebSockets and event streams. The
+ * timer does not keep the process alive. Errors that `close` throws, or rejects with, are ignored. Returns a function that
+ * cancels the call. Throws `TypeError` for a value that this copy of the package has not granted.
  *
  * @example
  * const cancel = endAtExpiry(access, () => socket.close(1008, 'The token has expired.'));
@@ -134,17 +120,23 @@ export function endAtExpiry(
 ): () => void {
   checkOptionMembers<EndAtExpiryOptions>('endAtExpiry', options, { now: true });
   if (typeof close !== 'function') throw new TypeError('endAtExpiry: close is a function');
-  const { now = () => Date.now() / 1000 } = options;
-  const expiry = expiryOf(access);
-  if (expiry === undefined) {
+  const admitted = isAccess(access) ? Admission.admittedOf(access) : undefined;
+  if (admitted === undefined) {
     throw new TypeError('endAtExpiry: pass the access that this copy of portcullis has granted, and not a copy of it');
   }
-  let timer: NodeJS.Timeout | undefined;
-  const wait = (): void => {
-    const seconds = Math.min(Math.max(expiry - now(), 0), maxWait);
-    timer = setTimeout(() => (now() < expiry ? wait() : attempt(close)), Math.ceil(seconds * 1000));
-    timer.unref?.(); // a number in runtimes whose timers hold nothing open
-  };
-  wait();
-  return () => clearTimeout(timer);
+  return watchToken(admitted, { end: () => attempt(close), now: options.now ?? admitted.now, until: 'expiry' });
+}
+
+/**
+ * Follows the token of an open stream that an access admitted. Returns its refusal if it has ended since, otherwise the
+ * function that stops this.
+ */
+export function followAccess(
+  access: Access<unknown>,
+  options: Omit<TokenWatchOptions, 'now'>,
+): (() => void) | Refused | undefined {
+  const admitted = Admission.admittedOf(access);
+  if (admitted === undefined) return undefined;
+  const { now } = admitted;
+  return refuseEnded(admitted, { now, until: options.until }) ?? watchToken(admitted, { ...options, now });
 }

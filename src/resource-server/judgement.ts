@@ -29,6 +29,7 @@ import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuer-list.ts';
 import type { RefetchKeys } from './key-refetch.ts';
 import type { ServerNonces } from './server-nonces.ts';
+import type { Recheck } from './token-watch.ts';
 
 /** Configuration of one resource server, as authorization reads it. */
 export interface JudgementRules {
@@ -77,6 +78,9 @@ interface ReadRequest {
 
 const anyToken = checkPolicy({});
 
+/** Seconds between two checks of an open stream if no response is cached. */
+const leastRecheck = 1;
+
 /** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
 export function createJudge(rules: JudgementRules): Judge {
   const { decryption, introspections, withdrawal, replay, nonces, now } = rules;
@@ -121,7 +125,9 @@ export function createJudge(rules: JudgementRules): Judge {
       const routing = routePolicy.judge(facts);
       const given = routing instanceof Promise ? await routing : routing;
       if (given instanceof Refused) return given.attest(evidence);
-      const access = grantAccess({ token, credentials }, given, proof?.nonce);
+      const again = asked.length === 0 ? undefined : recheckBy(trusted, call, asked);
+      const { revocations } = rules;
+      const access = grantAccess({ token, credentials, revocations, again, now }, given, proof?.nonce);
 
       // Last, so that only a proof that is otherwise accepted is recorded.
       if (proof === undefined || replay === 'off' || request.proofWitnessed === true) return access;
@@ -169,6 +175,11 @@ export function createJudge(rules: JudgementRules): Judge {
       if (!isReason(next, 'inactive_token') && !isReason(next, 'introspection_unavailable')) break;
     }
     return result;
+  }
+
+  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: readonly Introspection[]): Recheck {
+    const seconds = Math.max(leastRecheck, ...asked.map(({ maxSeconds }) => maxSeconds));
+    return { seconds, verify: () => verifyByIntrospections(trusted, call, asked) };
   }
 
   async function verifyByIntrospection(

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
-import { type CutoffKind, isKind, type NoteKind, type RevocationRecord, timeOfMark } from './record.ts';
+import { type CutoffKind, cutoffKinds, isKind, type NoteKind, type RevocationRecord, timeOfMark } from './record.ts';
 
 export interface FoundCutoff {
   readonly kind: CutoffKind;
@@ -12,6 +12,8 @@ export interface Cutoffs {
   /** Adds a record. `now` is in seconds since the epoch. */
   add(record: RevocationRecord, now: number): void;
   find(claims: JsonObject): FoundCutoff | undefined;
+  /** Calls `listener` after each new cutoff that may refuse these claims. Returns the function that stops this. */
+  follow(claims: JsonObject, listener: () => void): () => void;
   markOf(scope: string, kind: string, name: string): number | undefined;
   expire(now: number): void;
   records(): Iterable<RevocationRecord>;
@@ -25,6 +27,8 @@ interface Table {
   readonly marks: Map<string, number>;
   /** Later ends of retention, of values that were added again. */
   readonly renewed: Map<string, number>;
+  /** Listeners of open streams, by value. */
+  readonly followers: Map<string, Set<() => void>>;
 }
 
 /** Tables of one issuer or stream, by kind. */
@@ -36,17 +40,20 @@ type Bucket = Map<Table, Set<string>>;
 const bucketsPerLifetime = 64;
 /** Expired values that one `add` removes. More than it adds, so that they cannot pile up. */
 const removedPerAdd = 8;
+/** Listeners that one event-loop iteration calls, so that a cutoff of many streams delays no request. */
+const calledPerIteration = 100;
 
 /** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. */
 export function createCutoffs(lifetime: number): Cutoffs {
   const width = Math.max(1, Math.ceil(lifetime / bucketsPerLifetime));
   const scopes = new Map<string, Tables>();
   const buckets = new Map<number, Bucket>();
+  const due = new Set<() => void>();
   let size = 0;
 
   const tableOf = (scope: string, kind: keyof Tables): Table => {
     const tables = scopes.get(scope) ?? {};
-    const table = tables[kind] ?? { scope, kind, marks: new Map(), renewed: new Map() };
+    const table = tables[kind] ?? { scope, kind, marks: new Map(), renewed: new Map(), followers: new Map() };
     tables[kind] = table;
     scopes.set(scope, tables);
     return table;
@@ -67,6 +74,15 @@ export function createCutoffs(lifetime: number): Cutoffs {
     if ((table.renewed.get(name) ?? 0) > end) return;
     table.renewed.delete(name);
     if (table.marks.delete(name)) size--;
+  };
+
+  const callDue = (): void => {
+    let left = calledPerIteration;
+    for (const listener of due) {
+      if (left-- === 0) return void setTimeout(callDue, 0);
+      due.delete(listener);
+      listener();
+    }
   };
 
   const removeExpired = (now: number, most: number): void => {
@@ -93,7 +109,29 @@ export function createCutoffs(lifetime: number): Cutoffs {
       retain(table, name, until);
       const known = table.marks.get(name);
       if (known === undefined) size++;
-      if (known === undefined || known < mark) table.marks.set(name, mark);
+      if (known !== undefined && known >= mark) return;
+      table.marks.set(name, mark);
+      const followers = table.followers.get(name);
+      if (followers === undefined) return;
+      if (due.size === 0) setTimeout(callDue, 0);
+      for (const listener of followers) due.add(listener);
+    },
+    follow({ iss, sub, sid, jti, client_id: client, azp }, listener) {
+      const values = { sub, sid, jti: typeof jti === 'number' ? String(jti) : jti, client_id: client ?? azp };
+      const followed = cutoffKinds.flatMap((kind): [Table, string][] => {
+        const value = values[kind];
+        return typeof iss === 'string' && typeof value === 'string' ? [[tableOf(iss, kind), value]] : [];
+      });
+      for (const [{ followers }, value] of followed) {
+        followers.set(value, (followers.get(value) ?? new Set()).add(listener));
+      }
+      return () => {
+        due.delete(listener);
+        for (const [{ followers }, value] of followed) {
+          const listeners = followers.get(value);
+          if (listeners?.delete(listener) === true && listeners.size === 0) followers.delete(value);
+        }
+      };
     },
     find(claims) {
       const { iss, iat, sub, sid, jti, client_id: clientId = claims['azp'] } = claims;

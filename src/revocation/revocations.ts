@@ -1,7 +1,7 @@
 import { isTime, type JsonObject } from '../jose/json.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
-import { createCutoffs } from './cutoffs.ts';
+import { type Cutoffs, createCutoffs } from './cutoffs.ts';
 import { createMemoryRevocationStore } from './memory-store.ts';
 import {
   type CutoffEvent,
@@ -79,6 +79,10 @@ export interface RevocationParts {
   readonly store: RevocationStore;
   /** Refuses a token that is valid otherwise. */
   check(claims: JsonObject): Refused | undefined;
+  /** Refuses by a cutoff. */
+  refuseRevoked(claims: JsonObject): Refused | undefined;
+  /** Calls after each new cutoff that may refuse these claims. Returns the function that stops this. */
+  readonly follow: Cutoffs['follow'];
   /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
   doubtOf(claims: JsonObject): number | undefined;
   /** Sets cutoffs of events. Resolves once they are stored and applied here. */
@@ -200,13 +204,18 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
         });
       }
       if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
-      const found = cutoffs.find(claims);
-      if (found?.isCertain === true) return refuseRevoked(found.mark, found.kind);
+      const revoked = own.refuseRevoked(claims);
+      if (revoked !== undefined) return revoked;
       if (doubts.size > 0) {
         for (const isUnknown of doubts) if (isUnknown(claims['iss'])) return new Refused('revocation_unknown');
       }
       return undefined;
     },
+    refuseRevoked(claims) {
+      const found = cutoffs.find(claims);
+      return found?.isCertain === true ? describeRevoked(found.mark, found.kind) : undefined;
+    },
+    follow: cutoffs.follow,
     doubtOf(claims) {
       const found = cutoffs.find(claims);
       return found?.isCertain === false ? found.mark : undefined;
@@ -255,7 +264,7 @@ export function readCutoff(cutoff: Cutoff): Omit<EventCutoff, 'before' | 'event'
   return { issuer, kind, value, ...(before !== undefined && { before }) };
 }
 
-function refuseRevoked(mark: number, kind: CutoffKind): Refused {
+function describeRevoked(mark: number, kind: CutoffKind): Refused {
   const since = new Date(timeOfMark(mark)).toISOString();
   return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
 }

@@ -41,7 +41,7 @@ export interface IntrospectionOptions extends OutboundOptions, ClientCredentials
 }
 
 /** Queries the authorization server about tokens (RFC 7662). */
-export interface Introspection extends Pick<Required<IntrospectionOptions>, 'issuer' | 'audience'> {
+export interface Introspection extends Pick<Required<IntrospectionOptions>, 'issuer' | 'audience' | 'maxSeconds'> {
   /** Reports whether a token needs introspection instead of a signature check. */
   handles(token: string): boolean;
   /**
@@ -159,8 +159,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   }
 
   return {
-    issuer,
-    audience,
+    ...{ issuer, audience, maxSeconds },
     handles: (token) => tokens === 'all' || !isJws(token),
     introspect(token, digest, client = '', since = 0) {
       const time = now();

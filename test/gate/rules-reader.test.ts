@@ -80,8 +80,8 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'misspelt members → each reported',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
-      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
+      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
+      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
     ],
   ],
   [
@@ -246,6 +246,18 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     withRules([all], '"staff": { "issuer": "https://id.example/", "audience": "a", "algorithms": ["HS256"] }'),
     [
       '2:90 Item 1 of "algorithms" is not valid. Write a list with any of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA. Default: RS256.',
+    ],
+  ],
+  ...['open', 'deny'].map((access): (typeof badRules)[number] => [
+    `streams of a rule with access ${access}`,
+    withRules([`{ "id": "a", "path": "/", "access": "${access}", "streams": "outlive-token" }`]),
+    [`3:45 A rule with "access": "${access}" validates no token, so "streams" has no effect. Remove one of the two.`],
+  ]),
+  [
+    'streams that end otherwise',
+    withRules(['{ "id": "a", "path": "/", "streams": "end" }']),
+    [
+      '3:27 "streams" is not valid. Write "end-with-token", "end-with-revocation" or "outlive-token". End of tunnels and event streams that a token opened. Default: end-with-token.',
     ],
   ],
   [

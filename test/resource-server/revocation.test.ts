@@ -112,6 +112,7 @@ function createAnswers(claims: object) {
   const introspection: Introspection = {
     issuer: issuer.issuer,
     audience: 'required',
+    maxSeconds: 60,
     handles: (text) => !text.includes('.'),
     introspect: async (_token, _digest, _client, since) => {
       calls.push(since);

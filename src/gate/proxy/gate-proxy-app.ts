@@ -4,6 +4,8 @@ import { namePeer } from '../../http/peer-name.ts';
 import { HeldBody } from '../../mcp/held-body.ts';
 import { readNodeMessage } from '../../mcp/node-message.ts';
 import { Refused } from '../../refused.ts';
+import { followAccess } from '../../resource-server/access.ts';
+import type { TokenEnd } from '../../resource-server/token-watch.ts';
 import { Answer, answerRefusal, sendAnswer } from '../../server/http/answer.ts';
 import { type Exchange, noteRefusal, passedOn, type StreamApp, type Wire } from '../../server/http/exchange.ts';
 import { propagateTrace, readRequestId } from '../../server/observation/traces.ts';
@@ -26,6 +28,8 @@ export interface GateProxyAppOptions {
   readonly uploadMilliseconds: number;
   /** Share of the limit on messages that one client may use. */
   readonly peerShare: number;
+  /** Called for each tunnel and event stream that ends with its token. */
+  readonly onStreamEnd: (cause: TokenEnd) => void;
 }
 
 /** A request and its streams, with the gate that decides on it. */
@@ -52,6 +56,22 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     // The body of a refused request is not read.
     discardRest(incoming);
     return describe(exchange, rejection);
+  };
+
+  const followToken = ({ access, rule, request }: AdmittedDecision, exchange: Exchange): Forwarding['followToken'] => {
+    if (access === undefined || rule.streams === 'outlive-token' || rule.mode === 'report') return undefined;
+    // A response to a message of MCP may last longer than the token that sent it.
+    const isMessage = rule.mcp !== undefined && request.method === 'POST';
+    const until = rule.streams === 'end-with-revocation' || isMessage ? 'revocation' : 'expiry';
+    return (end) =>
+      followAccess(access, {
+        until,
+        end(cause) {
+          exchange.context = { ...exchange.context, ended: cause };
+          options.onStreamEnd(cause);
+          end();
+        },
+      });
   };
 
   const forward = (admission: AdmittedDecision, context: ForwardContext): Answer | typeof passedOn => {
@@ -87,9 +107,10 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       strip: rule.stripPrefix === '' ? undefined : { prefix: rule.stripPrefix, segments: rule.strippedSegments },
       responseHeaders: ['X-Request-Id', id, ...(dpopNonce === undefined ? [] : ['DPoP-Nonce', dpopNonce]), ...cors],
       prefersUpstreamCors: rule.cors === undefined,
+      followToken: followToken(admission, exchange),
       refuse(error) {
         held?.release();
-        sendAnswer(describe(exchange, gate.refuse(error, exchange.request)), wire.outgoing, id);
+        sendAnswer(describe(exchange, gate.refuse(error, exchange.request, rule)), wire.outgoing, id);
       },
       onCut: (error) => noteRefusal(exchange, error, names),
       onDone: () => wire.onDone(),

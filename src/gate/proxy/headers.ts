@@ -139,6 +139,14 @@ export function hasName(headers: HeaderList, name: string): boolean {
   return false;
 }
 
+/** Reports whether a list has a header with a value of this form. */
+export function hasValue(headers: HeaderList, name: string, form: RegExp): boolean {
+  return headers.some(
+    (each, i) =>
+      i % 2 === 0 && each.length === name.length && each.toLowerCase() === name && form.test(headers[i + 1] ?? ''),
+  );
+}
+
 /** Adds the gate's headers. They replace headers of the same name, except Vary. */
 export function mergeHeaders(headers: HeaderList, added: HeaderList, prefersUpstreamCors: boolean): string[] {
   const keepsCors = prefersUpstreamCors && hasName(headers, 'access-control-allow-origin');

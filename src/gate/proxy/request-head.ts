@@ -43,6 +43,11 @@ export interface Forwarding {
   readonly prefersUpstreamCors?: boolean;
   /** Client as named by {@link namePeer}; a client without an address has no share. */
   readonly client: string;
+  /**
+   * Follows the token of a tunnel or an event stream. Returns its refusal if it has ended since, otherwise the function that
+   * stops this. `end` is called once, later. Default: no token is followed.
+   */
+  readonly followToken?: ((end: () => void) => (() => void) | Refused | undefined) | undefined;
   /** Responds with the refusal; called at most once, and only before a response has started. */
   readonly refuse: (error: Refused) => void;
   /** Called if a started response fails; the client's connection is closed then. */

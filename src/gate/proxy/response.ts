@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
-import { mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import { EventBoundary } from './event-boundary.ts';
+import { hasValue, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
@@ -10,6 +11,20 @@ export interface ResponseWriterOptions {
   /** Called once for each response, when its connection has finished it. */
   readonly leave: (forwarding: Forwarding) => void;
 }
+
+/** An event stream, and the function that stops to follow its token. */
+interface EventStream {
+  readonly stop: () => void;
+  readonly hasLength: boolean;
+  /** Absent if its events cannot be seen. */
+  readonly boundary: EventBoundary | undefined;
+  /** Set once the end is due. */
+  deadline: NodeJS.Timeout | undefined;
+}
+
+const eventStreamType = /^text\/event-stream\s*(?:;|$)/i;
+/** Time that the current event has once the end of its stream is due. With the timers before it, below a second. */
+const maxEventMilliseconds = 900;
 
 /** Maximum size of a body that is sent as one string with its head: one piece, and one copy. */
 const maxTextBytes = 8192;
@@ -30,6 +45,8 @@ export class ResponseWriter {
   /** First chunk of the body, which is sent with the head, and with the end if that has arrived. */
   #held: Buffer | undefined;
   #abort: ((error?: Error) => void) | undefined;
+  /** Present for an event stream that ends with its token. */
+  #stream: EventStream | undefined;
 
   constructor(forwarding: Forwarding, options: ResponseWriterOptions) {
     this.#forwarding = forwarding;
@@ -73,14 +90,53 @@ export class ResponseWriter {
       this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
       return;
     }
+    const isFollowed = this.#forwarding.followToken !== undefined && hasValue(headers, 'content-type', eventStreamType);
+    if (isFollowed && !this.#follow(headers)) return;
     const { responseHeaders = [], prefersUpstreamCors = false } = this.#forwarding;
     this.#head = { status, headers: mergeHeaders(headers, responseHeaders, prefersUpstreamCors) };
     // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
     process.nextTick(() => this.#flush());
   }
 
+  /** Follows the token of an event stream. Returns false if the token has ended: the response has failed. */
+  #follow(headers: HeaderList): boolean {
+    const stop = this.#forwarding.followToken?.(() => this.#endStream());
+    if (stop instanceof Refused) this.fail(stop);
+    else if (stop !== undefined) {
+      const isReadable = !hasValue(headers, 'content-encoding', /^(?!identity$)/i);
+      const hasLength = hasValue(headers, 'content-length', /^/);
+      this.#stream = { stop, hasLength, boundary: isReadable ? new EventBoundary() : undefined, deadline: undefined };
+    }
+    return !this.#over;
+  }
+
+  /** Ends an event stream after its current event. Those in a compressed one cannot be seen. */
+  #endStream(): void {
+    const stream = this.#stream;
+    if (stream === undefined || this.#over) return;
+    if (stream.boundary?.isReached() !== false) this.#cut();
+    else stream.deadline = setTimeout(() => this.#cut(), maxEventMilliseconds);
+  }
+
+  #cut(): void {
+    if (this.#over) return;
+    // Fewer bytes than announced: the next response on this connection could not be found.
+    if (this.#stream?.hasLength === true) this.#forwarding.outgoing.destroy();
+    else this.end([]);
+    this.#stop();
+  }
+
   /** Returns false if the next chunk must await `drain`. */
   write(chunk: Buffer): boolean {
+    const { boundary, deadline } = this.#stream ?? {};
+    const end = deadline === undefined ? undefined : boundary?.find(chunk);
+    const isTaken = this.#send(end === undefined ? chunk : chunk.subarray(0, end));
+    boundary?.note(chunk);
+    if (end !== undefined) this.#cut();
+    return isTaken;
+  }
+
+  #send(chunk: Buffer): boolean {
     if (this.#over) return true;
     if (!this.#flushed && this.#held === undefined) {
       this.#held = chunk;
@@ -156,6 +212,8 @@ export class ResponseWriter {
   #close(): void {
     if (this.#left) return;
     this.#left = true;
+    this.#stream?.stop();
+    clearTimeout(this.#stream?.deadline);
     this.#options.leave(this.#forwarding);
     this.#stop();
   }

@@ -56,9 +56,19 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
       socket.destroy();
       return;
     }
+    const stop = forwarding.followToken?.(() => {
+      client.socket.destroy();
+      socket.destroy();
+    });
+    if (stop instanceof Refused) {
+      writer.fail(stop);
+      socket.destroy();
+      return;
+    }
     writer.handOver();
     outgoing.statusCode = 101;
     const client = takeSocket(socket);
+    if (stop !== undefined) client.socket.once('close', stop);
     client.socket.write(formatHead(response, forwarding.responseHeaders ?? []), 'latin1');
     pipe(client, socket);
     pipe({ socket, head }, client.socket);

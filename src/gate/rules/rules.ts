@@ -50,6 +50,8 @@ export interface Rule {
   /** `undefined`: the mode of the gate's settings. */
   readonly dpop: DpopMode | undefined;
   readonly mode: 'enforce' | 'report';
+  /** End of tunnels and event streams that a token opened. */
+  readonly streams: 'end-with-token' | 'end-with-revocation' | 'outlive-token';
   readonly encodedSlash: 'allow' | 'refuse';
   readonly preflight: 'allow' | 'judge';
   /** `forward` if the upstream also gets `Authorization` and `DPoP`, for the gate as the proxy. */

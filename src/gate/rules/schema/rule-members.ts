@@ -134,6 +134,14 @@ export const ruleMembers = {
     schema: oneOf(['enforce', 'report'], 'With report, refusals are only logged and counted. Default: enforce.'),
     docs: '`report` refuses no request: [report mode](start.md#in-front-of-an-api-that-is-in-use)',
   },
+  streams: {
+    schema: oneOf(
+      ['end-with-token', 'end-with-revocation', 'outlive-token'],
+      'End of tunnels and event streams that a token opened. Default: end-with-token.',
+    ),
+    needsToken: true,
+    docs: '[open streams](as-the-proxy.md#open-streams) end with their token (`end-with-token`, the default), only with its revocation (`end-with-revocation`), or not with it (`outlive-token`) (as the proxy)',
+  },
   encodedSlash: {
     schema: oneOf(['allow'], 'Accepts an encoded slash inside a segment. Default: such a path is refused.'),
     docs: '`allow` accepts `%2F` inside a segment, for package registries. It never separates segments',

@@ -1,0 +1,312 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+const now = (): number => Date.now() / 1000;
+let provider: TestProvider;
+let upstream: Awaited<ReturnType<typeof startUpstream>>;
+let gate: GateProcess;
+const opened: (WebSocket | Socket)[] = [];
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  upstream = await startUpstream();
+  const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, ...more });
+  gate = await startGate(
+    provider,
+    {
+      issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [
+        rule('token'),
+        rule('revocation', { streams: 'end-with-revocation' }),
+        rule('outlive', { streams: 'outlive-token' }),
+        rule('report', { mode: 'report' }),
+        rule('mcp', { mcp: { tools: { '*': {} } } }),
+      ],
+    },
+    { LOGOUT_CLIENTS: 'app', UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' },
+  );
+}, 60_000);
+afterAll(async () => {
+  await gate?.stop();
+  await upstream?.close();
+  await provider?.close();
+});
+afterEach(() => {
+  for (const each of opened.splice(0)) each instanceof WebSocket ? each.terminate() : each.destroy();
+  upstream.held = undefined;
+});
+
+/** An upstream that keeps every stream open; `last` is the newest response, `held` awaits before each head. */
+async function startUpstream() {
+  const server = createServer();
+  const sockets = new WebSocketServer({ noServer: true });
+  const state = {
+    url: '',
+    held: undefined as Promise<unknown> | undefined,
+    arrived: 0,
+    last: undefined as ServerResponse | undefined,
+    closed: 0,
+    sockets,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      for (const each of sockets.clients) each.terminate();
+      await once(server, 'close');
+    },
+  };
+  server.on('request', async (incoming: IncomingMessage, outgoing) => {
+    incoming.resume();
+    state.arrived++;
+    state.last = outgoing;
+    outgoing.on('close', () => state.closed++);
+    await state.held;
+    const query = new URL(incoming.url ?? '', 'http://a').searchParams;
+    const more = Object.fromEntries([...query].filter(([name]) => name.includes('-')));
+    outgoing.writeHead(200, { 'content-type': 'Text/Event-Stream; charset=utf-8', ...more });
+    outgoing.write(query.get('first') ?? 'data: 1\n\n');
+  });
+  server.on('upgrade', async (incoming, socket, head) => {
+    state.arrived++;
+    await state.held;
+    sockets.handleUpgrade(incoming, socket, head, (each) => each.on('message', (data) => each.send(data)));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  return state;
+}
+
+let sessions = 0;
+const token = (claims: object = {}) => provider.sign({ sub: 'ann', sid: `s${++sessions}`, ...claims });
+
+/** Ends the session of the last token. */
+async function logOut(sid = `s${sessions}`): Promise<void> {
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+  const seconds = Math.floor(now());
+  const claims = { aud: 'app', sid, jti: sid, iat: seconds, exp: seconds + 60, scope: undefined, events };
+  const body = new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
+  expect((await fetch(`${gate.url}/backchannel-logout`, { method: 'POST', body })).status).toBe(200);
+}
+
+async function openSocket(rule: string, value: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/${rule}/chat`, {
+    headers: { authorization: `Bearer ${value}` },
+  });
+  opened.push(socket);
+  socket.on('error', () => {});
+  await once(socket, 'open');
+  socket.send('hello');
+  expect(String((await once(socket, 'message'))[0])).toBe('hello');
+  return socket;
+}
+
+interface Stream {
+  readonly socket: Socket;
+  seen(): string;
+  /** Resolves with all bytes, once the connection is closed. */
+  readonly all: Promise<string>;
+}
+
+/** Sends a request for an event stream, and waits for its first bytes. */
+async function openStream(
+  target: string,
+  value: string,
+  { version = '1.1', method = 'GET', body = '' } = {},
+): Promise<Stream> {
+  const socket = connect(gate.port, '127.0.0.1').setEncoding('latin1');
+  opened.push(socket);
+  let seen = '';
+  socket.on('error', () => {}).on('data', (text) => (seen += String(text)));
+  const length = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  socket.write(
+    `${method} ${target} HTTP/${version}\r\nHost: api.example\r\nAuthorization: Bearer ${value}\r\n${length}Connection: close\r\n\r\n${body}`,
+  );
+  const all = once(socket, 'close').then(() => seen);
+  await vi.waitFor(() => expect(seen).toMatch(/\r\n\r\n./), 5000);
+  return { socket, seen: () => seen, all };
+}
+
+const lastLog = (rule: string) => gate.logs.findLast((line) => line['event'] === 'request' && line['rule'] === rule);
+
+describe('a tunnel', () => {
+  it.each([
+    ['token', { exp: () => Math.floor(now()) + 2 }, 'expired'],
+    ['token', {}, 'revoked'],
+    ['revocation', {}, 'revoked'],
+  ])('rule %s, %j → closed on both sides: %s', async (rule, claims: { exp?: () => number }, cause) => {
+    const before = Number(/streams_ended_total\{cause="revoked"\} (\d+)/.exec(await gate.metrics())?.[1]);
+    const exp = claims.exp?.() ?? Math.floor(now()) + 60;
+    const socket = await openSocket(rule, await token({ exp }));
+    if (cause === 'revoked') await logOut();
+    await once(socket, 'close');
+    if (cause === 'expired') expect(now()).toBeGreaterThanOrEqual(exp);
+    await vi.waitFor(() => expect(upstream.sockets.clients.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(lastLog(rule)).toMatchObject({ status: 101, ended: cause }), 5000);
+    const after = Number(/streams_ended_total\{cause="revoked"\} (\d+)/.exec(await gate.metrics())?.[1]);
+    expect(after - before).toBe(cause === 'revoked' ? 1 : 0);
+  });
+
+  it.each([
+    ['outlive', 'revoked'],
+    ['report', 'revoked'],
+    ['outlive', 'expired'],
+    ['revocation', 'expired'],
+  ])('rule %s, %s → stays open', async (rule, cause) => {
+    const exp = Math.floor(now()) + (cause === 'expired' ? 1 : 60);
+    const socket = await openSocket(rule, await token({ exp }));
+    const session = `s${sessions}`;
+    const other = await openSocket('token', await token({ sid: session, exp }));
+    if (cause === 'revoked') await logOut(session);
+    await once(other, 'close');
+    socket.send('still');
+    expect(String((await once(socket, 'message'))[0])).toBe('still');
+  });
+
+  it('token that ends between the handshake and the 101 → 401 with a challenge, and the upstream is closed', async () => {
+    let release = (): void => {};
+    upstream.held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const before = upstream.arrived;
+    const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/token/chat`, {
+      headers: { authorization: `Bearer ${await token()}` },
+    });
+    opened.push(socket);
+    const response = once(
+      socket.on('error', () => {}),
+      'unexpected-response',
+    );
+    await vi.waitFor(() => expect(upstream.arrived).toBe(before + 1), 5000);
+    await logOut();
+    release();
+    const [, incoming] = (await response) as [unknown, IncomingMessage];
+    expect(incoming.statusCode).toBe(401);
+    expect(incoming.headers['www-authenticate']).toContain('error="invalid_token"');
+    await vi.waitFor(() => expect(upstream.sockets.clients.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(lastLog('token')).toMatchObject({ status: 401, reason: 'revoked_token' }), 5000);
+  });
+
+  it('many tunnels of one session → all closed, tunnels of another session stay', async () => {
+    const [many, other] = [await token(), await provider.sign({ sub: 'bob', sid: 'other' })];
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => openSocket('token', many)));
+    const kept = await openSocket('token', other);
+    const closed = Promise.all(sockets.map((socket) => once(socket, 'close')));
+    await logOut();
+    await closed;
+    kept.send('still');
+    expect(String((await once(kept, 'message'))[0])).toBe('still');
+  }, 30_000);
+});
+
+describe('an event stream', () => {
+  it.each(['expired', 'revoked'])(
+    'between two events, %s → the last chunk, at once; the upstream is closed',
+    async (cause) => {
+      const closed = upstream.closed;
+      const stream = await openStream(
+        '/token/events',
+        await token({ exp: Math.floor(now()) + (cause === 'expired' ? 2 : 60) }),
+      );
+      if (cause === 'revoked') await logOut();
+      expect(await stream.all).toMatch(/\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n$/);
+      await vi.waitFor(() => expect(upstream.closed).toBe(closed + 1), 5000);
+      await vi.waitFor(() => expect(lastLog('token')).toMatchObject({ status: 200, ended: cause }), 5000);
+    },
+  );
+
+  it('within an event → ends after it, and nothing of the next one is sent', async () => {
+    const stream = await openStream('/token/events?first=data:+1', await token());
+    await logOut();
+    await sleep(50);
+    upstream.last?.write(' and 2\r');
+    await sleep(20);
+    upstream.last?.write('\n\r\ndata: secret\n\n');
+    const all = await stream.all;
+    expect(all).toContain(' and 2\r');
+    expect(all).not.toContain('secret');
+    expect(all).toMatch(/0\r\n\r\n$/);
+  });
+
+  it('an event without an end → ends with the last chunk within a second', async () => {
+    const stream = await openStream('/token/events?first=data:+1', await token());
+    const more = setInterval(() => upstream.last?.write('x'.repeat(1000)), 5);
+    const startedAt = performance.now();
+    await logOut();
+    const all = await stream.all;
+    clearInterval(more);
+    expect(all).toMatch(/\r\n0\r\n\r\n$/);
+    // Generous, as the host may be slow.
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  it('compressed → ends at once', async () => {
+    const closed = upstream.closed;
+    const stream = await openStream('/token/events?content-encoding=gzip', await token());
+    upstream.last?.write(gzipSync('data: 1').subarray(0, 10));
+    await logOut();
+    expect(await stream.all).toMatch(/0\r\n\r\n$/);
+    await vi.waitFor(() => expect(upstream.closed).toBe(closed + 1), 5000);
+  });
+
+  it('with a Content-Length → the connection is closed', async () => {
+    const stream = await openStream('/token/events?content-length=100', await token());
+    await logOut();
+    expect(await stream.all).toMatch(/Content-Length: 100\r\n[\s\S]*\r\n\r\ndata: 1\n\n$/i);
+  });
+
+  it('HTTP/1.0 → ends with the connection', async () => {
+    const stream = await openStream('/token/events', await token(), { version: '1.0' });
+    await logOut();
+    expect(await stream.all).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\ndata: 1\n\n$/);
+  });
+
+  it('a client that does not read → ends, and the upstream is closed', async () => {
+    const closed = upstream.closed;
+    const stream = await openStream('/token/events', await token());
+    stream.socket.pause();
+    const write = (): void => {
+      while (upstream.last?.write(`data: ${'x'.repeat(65_536)}\n\n`) === true);
+    };
+    write();
+    await sleep(100);
+    await logOut();
+    await vi.waitFor(() => expect(upstream.closed).toBe(closed + 1), 5000);
+  });
+
+  it('revoked while the upstream holds the head → 401 for a stream, the response for all else', async () => {
+    for (const [target, status] of [
+      ['/token/events', 401],
+      ['/token/page?content-type=text/plain', 200],
+    ] as const) {
+      let release = (): void => {};
+      upstream.held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const before = upstream.arrived;
+      const stream = openStream(target, await token());
+      await vi.waitFor(() => expect(upstream.arrived).toBe(before + 1), 5000);
+      await logOut();
+      release();
+      expect((await stream).seen()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    }
+  });
+
+  it('the response to a POST at a rule with mcp → ends with revocation only; a GET with its token', async () => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list' } });
+    const exp = Math.floor(now()) + 2;
+    const post = await openStream('/mcp/', await token({ exp }), { method: 'POST', body });
+    const session = `s${sessions}`;
+    const get = await openStream('/mcp/', await token({ exp }));
+    await get.all;
+    await sleep(50);
+    expect(post.seen()).not.toMatch(/\r\n0\r\n\r\n$/);
+    await logOut(session);
+    expect(await post.all).toMatch(/\r\n0\r\n\r\n$/);
+  });
+});
