@@ -40,6 +40,8 @@ export class ClientConnection extends Duplex implements Fed {
   #period = 0;
   #bytes = -1;
   #isReading = false;
+  /** True while a part of a head was parsed. */
+  #hasPart = false;
   /** True after the client has ended its side, until `node:http` receives the end. */
   #hasEnd = false;
   #isDetached = false;
@@ -67,17 +69,19 @@ export class ClientConnection extends Duplex implements Fed {
       read: () => {},
       write(chunk, encoding, done) {
         if (chunk.length === 0) done();
-        else socket.write(chunk, encoding, done);
+        else options.intake.sendLater(() => socket.write(chunk, encoding, done));
       },
       writev(all, done) {
         // Node ends a response with an empty piece.
         const pieces = all.filter(({ chunk }) => chunk.length > 0);
-        socket.cork();
-        for (const [i, { chunk, encoding }] of pieces.entries()) {
-          socket.write(chunk, encoding, i + 1 < pieces.length ? undefined : done);
-        }
-        socket.uncork();
-        if (pieces.length === 0) done();
+        if (pieces.length === 0) return void done();
+        options.intake.sendLater(() => {
+          socket.cork();
+          for (const [i, { chunk, encoding }] of pieces.entries()) {
+            socket.write(chunk, encoding, i + 1 < pieces.length ? undefined : done);
+          }
+          socket.uncork();
+        });
       },
       final: (done) => void socket.end(done),
       destroy(error, done) {
@@ -149,6 +153,12 @@ export class ClientConnection extends Duplex implements Fed {
   /** True while a response is pending. */
   get isWaiting(): boolean {
     return this.#pending !== undefined;
+  }
+
+  /** True while nothing of a request has arrived, and nothing of a response is to be sent. */
+  get isIdle(): boolean {
+    const isReading = this.#hasPart || this.hasMore || this.#pieces.isInBody;
+    return this.#pending === undefined && !isReading && this.unsentBytes === 0;
   }
 
   /** True while bytes of a later request are held. */
@@ -265,6 +275,7 @@ export class ClientConnection extends Duplex implements Fed {
 
   #pass(piece: Buffer): void {
     this.emit('data', piece);
+    this.#hasPart = this.#pending === undefined;
     this.#pieces.note(piece);
   }
 

@@ -198,9 +198,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   /** Closes connections that are idle, and those without a first byte after the time limit. */
   const closeIdle = (): void => {
-    server.closeIdleConnections();
+    // On Node this would close connections whose responses were written and not sent yet.
+    if (!isNode) server.closeIdleConnections();
     const latest = performance.now() - firstByteTimeout * 1000;
-    for (const client of clients) if (client.socket.bytesRead === 0 && client.openedAt <= latest) client.destroy();
+    for (const client of clients) {
+      if (client.isIdle && (client.socket.bytesRead > 0 || client.openedAt <= latest)) client.destroy();
+    }
     for (const { socket, openedAt } of handshakes.values()) if (openedAt <= latest) socket.destroy();
   };
 

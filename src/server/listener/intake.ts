@@ -23,7 +23,7 @@ export interface Fed {
   feed(): boolean;
 }
 
-/** The limits that all connections of one listener share, and the queue in which they are parsed. */
+/** The limits that all connections of one listener share, and the queues in which they are parsed and sent. */
 export interface Intake {
   /** Counts a connection of the peer until {@link Intake.leave}. */
   enter(address: string | undefined): PeerUse;
@@ -38,10 +38,14 @@ export interface Intake {
   noteArrival(): void;
   /** Feeds the connection when its turn comes. */
   enqueue(connection: Fed): void;
+  /** Sends at the end of the event-loop iteration. */
+  sendLater(send: () => void): void;
 }
 
 /** Bytes that all connections together may have read and not parsed. */
 const maxHeldBytes = 128 * 1024 * 1024;
+/** Responses that wait for the end of the event-loop iteration. */
+const maxUnsent = 32;
 /** Milliseconds of one event-loop iteration that feeding may take, so that other clients are served. */
 const maxFeeding = 5;
 /** Milliseconds while connections arrive: Node accepts one per iteration, and others wait in the backlog. */
@@ -51,6 +55,7 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
   const uses = new Map<string, PeerUse>();
   const queue = new Set<Fed>();
   let heldBytes = 0;
+  let unsent: (() => void)[] = [];
   let isWorking = false;
   let hasArrival = false;
 
@@ -65,6 +70,14 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
     }
     isWorking = queue.size > 0;
     if (isWorking) setImmediate(work);
+  };
+
+  // To send a response wakes its reader. A reader on this host, such as a proxy, sleeps again before the next request is
+  // authorized; of responses that are sent together, only the first wakes it.
+  const sendAll = (): void => {
+    const ready = unsent;
+    unsent = [];
+    for (const send of ready) send();
   };
 
   const find = (address: string | undefined): PeerUse =>
@@ -106,6 +119,10 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
       queue.add(connection);
       if (!isWorking) setImmediate(work);
       isWorking = true;
+    },
+    sendLater(send) {
+      if (unsent.length === 0) setImmediate(sendAll);
+      if (unsent.push(send) === maxUnsent) sendAll();
     },
   };
 }
