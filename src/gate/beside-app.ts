@@ -1,4 +1,4 @@
-import type { IsTrusted } from '../http/external-url.ts';
+import { type IsTrusted, parseForwardedScheme } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { ErrorBodyFormat } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
@@ -89,8 +89,8 @@ function readSubrequest(target: string): Subrequest | undefined {
 function readOriginalRequest(kind: Subrequest, call: ResourceRequest, target: string): OriginalRequest | Refused {
   const { headers } = call;
   const malformed = (header: string): Refused => new Refused('bad_forwarded_header', { context: { header } });
-  const scheme = headers.get('x-forwarded-proto');
-  if (scheme !== 'http' && scheme !== 'https') return malformed('X-Forwarded-Proto');
+  const scheme = parseForwardedScheme(headers.get('x-forwarded-proto') ?? '');
+  if (scheme === undefined) return malformed('X-Forwarded-Proto');
   const isEncrypted = scheme === 'https';
   if (kind === 'ext-authz') {
     const { method } = call;

@@ -160,7 +160,7 @@ interface Forwarded {
 const nothingForwarded: Forwarded = {};
 
 function readForwarded(headers: ResourceRequest['headers']): Forwarded | Refused {
-  const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseUriScheme);
+  const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseForwardedScheme);
   if (scheme instanceof Refused) return scheme;
   const host = parseHeader(headers, 'X-Forwarded-Host', parseHost);
   if (host instanceof Refused) return host;
@@ -179,9 +179,17 @@ function parseHeader<T>(
   return parse(value) ?? new Refused('bad_forwarded_header', { context: { header } });
 }
 
-function parseUriScheme(text: string): UriScheme | undefined {
-  const scheme = text.toLowerCase();
-  return scheme === 'http' || scheme === 'https' ? scheme : undefined;
+/** Traefik names the scheme of a WebSocket. */
+const forwardedSchemes: ReadonlyMap<string, UriScheme> = new Map([
+  ['http', 'http'],
+  ['https', 'https'],
+  ['ws', 'http'],
+  ['wss', 'https'],
+]);
+
+/** Parses X-Forwarded-Proto. */
+export function parseForwardedScheme(text: string): UriScheme | undefined {
+  return forwardedSchemes.get(text.toLowerCase());
 }
 
 function parsePrefix(text: string): string | undefined {

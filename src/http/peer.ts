@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type IsTrusted, parseTrust, type Trust } from './external-url.ts';
+import { type IsTrusted, parseHost, parseTrust, type Trust } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /** Reads the sender of a request, as far as trusted; `undefined` if the transport does not name it. */
@@ -29,11 +29,18 @@ function walkBack(hops: string, peer: string | undefined, isTrusted: IsTrusted):
   let end = hops.length;
   for (let count = 0; count < maxHops && end >= 0; count++) {
     const comma = end === 0 ? -1 : hops.lastIndexOf(',', end - 1);
-    const sender = hops.slice(comma + 1, end).trim();
-    if (isIP(sender) === 0) return address;
+    const sender = readAddress(hops.slice(comma + 1, end).trim());
+    if (sender === undefined) return address;
     address = sender;
     if (!isTrusted(address)) return address;
     end = comma;
   }
   return address;
+}
+
+/** Reads an address with or without a port. IPv6 with a port is in brackets. */
+function readAddress(text: string): string | undefined {
+  if (isIP(text) !== 0) return text;
+  const address = parseHost(text)?.name.replace(/^\[|\]$/g, '') ?? '';
+  return isIP(address) === 0 ? undefined : address;
 }

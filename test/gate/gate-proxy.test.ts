@@ -253,6 +253,11 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
       viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: https'),
       seenAs('public.example'),
     ],
+    [
+      'the default port of https, as Traefik names a WebSocket',
+      viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: wss'),
+      seenAs('public.example'),
+    ],
     ['a dot at the end', viaAdmin('X-Forwarded-Host: public.example.:8443'), seenAs('public.example:8443')],
     ['another spelling of an address', viaAdmin('X-Forwarded-Host: [2001:DB8:0::1]'), seenAs('[2001:db8::1]')],
     ['another port', viaAdmin('X-Forwarded-Host: public.example:8443'), seenAs('public.example:8443')],

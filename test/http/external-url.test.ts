@@ -350,6 +350,8 @@ describe('forwarded headers of a trusted peer', () => {
     [{ host, 'X-Forwarded-Proto': 'https' }, 'https://internal:8000', '/api/private'],
     [{ host, 'X-Forwarded-Proto': 'HTTPS' }, 'https://internal:8000', '/api/private'],
     [{ host, 'X-Forwarded-Proto': 'http' }, 'http://internal:8000', '/api/private'],
+    [{ host, 'X-Forwarded-Proto': 'wss' }, 'https://internal:8000', '/api/private'],
+    [{ host: 'internal:80', 'X-Forwarded-Proto': 'WS' }, 'http://internal', '/api/private'],
     [{ host: 'internal:443', 'X-Forwarded-Proto': 'https' }, 'https://internal', '/api/private'],
     [{ host, 'X-Forwarded-Host': 'API.example' }, 'http://api.example', '/api/private'],
     [{ host, 'X-Forwarded-Host': 'api.example:80' }, 'http://api.example', '/api/private'],
@@ -374,7 +376,8 @@ describe('forwarded headers of a trusted peer', () => {
   it.each([
     ['X-Forwarded-Proto', ''],
     ['X-Forwarded-Proto', 'ftp'],
-    ['X-Forwarded-Proto', 'wss'],
+    ['X-Forwarded-Proto', 'wss:'],
+    ['X-Forwarded-Proto', 'wss, https'],
     ['X-Forwarded-Proto', 'https:'],
     ['X-Forwarded-Proto', 'https://'],
     ['X-Forwarded-Proto', 'on'],

@@ -80,11 +80,12 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
     for (const send of ready) send();
   };
 
-  const find = (address: string | undefined): PeerUse =>
-    uses.get(namePeer(address)) ?? {
-      isBounded: address !== undefined && !isTrusted(address),
-      ...{ connections: 0, heldBytes: 0 },
-    };
+  const exempt: PeerUse = { isBounded: false, connections: 0, heldBytes: 0 };
+  const find = (address: string | undefined): PeerUse => {
+    // Not by name: a proxy may be in the /64 of clients.
+    if (address === undefined || isTrusted(address)) return exempt;
+    return uses.get(namePeer(address)) ?? { isBounded: true, connections: 0, heldBytes: 0 };
+  };
   const partOf = (limit: number, { isBounded }: PeerUse): number =>
     isBounded ? Math.max(1, Math.floor(limit * share)) : Number.POSITIVE_INFINITY;
 
@@ -93,14 +94,13 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
     partOf,
     enter(address) {
       const use = find(address);
-      uses.set(namePeer(address), use);
+      if (use.isBounded) uses.set(namePeer(address), use);
       use.connections++;
       return use;
     },
     leave(address) {
-      const name = namePeer(address);
-      const use = uses.get(name);
-      if (use !== undefined && --use.connections === 0) uses.delete(name);
+      const use = find(address);
+      if (--use.connections === 0 && use.isBounded) uses.delete(namePeer(address));
     },
     hold(peer, bytes) {
       if (heldBytes + bytes > maxHeldBytes || peer.heldBytes + bytes > partOf(maxHeldBytes, peer)) return false;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import type { PeerOptions } from '../../../src/server/listener/intake.ts';
+import { createIntake, type PeerOptions } from '../../../src/server/listener/intake.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
 
 const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
@@ -53,6 +53,20 @@ describe('connections of one address', () => {
     expect(await isServed(port, '127.0.0.1')).toBe(false);
     opened.sockets[0]?.destroy();
     await expect.poll(() => isServed(port, '127.0.0.1')).toBe(true);
+  });
+
+  it('a trusted proxy in the /64 of clients → exempt, and the clients are not', () => {
+    const intake = createIntake({ share: 0.5, isTrusted: (address) => address === '2001:db8::1' });
+    for (const order of [
+      ['2001:db8::1', '2001:db8::2'],
+      ['2001:db8::2', '2001:db8::1'],
+    ]) {
+      const [first, second] = order.map((address) => intake.enter(address).isBounded);
+      expect([first, second]).toEqual(order.map((address) => address === '2001:db8::2'));
+      for (const address of order) intake.leave(address);
+    }
+    expect(intake.enter('2001:db8::3')).toBe(intake.enter('2001:db8::4'));
+    expect(intake.enter('::ffff:192.0.2.1')).toBe(intake.enter('64:ff9b::c000:201'));
   });
 
   it.each([
