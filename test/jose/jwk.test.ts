@@ -25,7 +25,7 @@ const modulus = (bytes: number, first = 0xff): string => {
   octets[0] = first;
   return octets.toString('base64url');
 };
-/** A modulus whose residues are powers of 65537, like those of the chips with CVE-2017-15361. */
+/** A modulus whose residues are powers of 65537, as the chips with CVE-2017-15361 made them. */
 const rocaModulus = (bytes: number): string => {
   const primes = Array.from({ length: 166 }, (_, index) => index + 2).filter((n, _at, all) =>
     all.every((m) => m >= n || n % m > 0),

@@ -12,6 +12,7 @@ export const isolatedFiles: readonly string[] = [
   'test/bench/aims.test.ts',
   'test/bench/scaling-report.test.ts',
   'test/cli/dev.test.ts',
+  'test/differential/shortcuts.test.ts',
   'test/dpop/replay-redis*.test.ts',
   'test/dpop/redis-link.test.ts',
   'test/outbound/outbound.test.ts',
