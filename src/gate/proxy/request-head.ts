@@ -126,9 +126,6 @@ export function readFraming(incoming: IncomingMessage): Framing | Refused {
   const target = readTarget(incoming, host);
   if (target === undefined) return ambiguous('request target');
   const body = isChunked ? 'chunked' : Number(length ?? 0) || 'none';
-  // Node treats the body of such a request as the first bytes of the other protocol.
-  const { upgrade } = incoming as { readonly upgrade?: boolean }; // not in the types; node:http sets it
-  if (upgrade === true && body !== 'none') return ambiguous('Upgrade');
   return { target, body, tellsLength: length !== undefined, named };
 }
 

@@ -7,7 +7,7 @@ import { ClientConnection } from './client-connection.ts';
 import type { ConnectionLimit } from './connection-limit.ts';
 import { createIntake, type PeerOptions, type PeerUse } from './intake.ts';
 import type { CreateTlsServer } from './open-tls.ts';
-import { serveUpgrades, type UpgradeListener } from './upgrades.ts';
+import { offersWebSocket, serveUpgrades, type UpgradeListener } from './upgrades.ts';
 
 export interface HttpServerOptions {
   readonly onRequest: RequestListener;
@@ -76,6 +76,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
     keepAliveTimeout: options.keepAlive * 1000,
     connectionsCheckingInterval: checkingInterval,
+    // Node 24.9 and later: any other request for an upgrade is read as if it had none.
+    shouldUpgradeCallback: (incoming: IncomingMessage) => options.onUpgrade !== undefined && offersWebSocket(incoming),
     // Node 24.10 and later: a request without a body costs no stream events.
     optimizeEmptyRequests: true,
   };
@@ -158,8 +160,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Without a listener Node requests the body before the request is authorized.
     server.on('checkContinue', count(options.onRequest));
     serveUpgrades(server, {
-      ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest },
-      ...{ unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
+      ...{ onUpgrade: options.onUpgrade, unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
       serveAgain: (socket) => serve(socket, intake.find(socket.remoteAddress)),
     });
   }

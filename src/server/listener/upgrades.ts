@@ -1,4 +1,4 @@
-import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TakeSocket } from '../http/exchange.ts';
 import type { ClientConnection } from './client-connection.ts';
@@ -9,41 +9,44 @@ export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerRespon
 
 export interface UpgradeOptions extends TunnelLimits {
   readonly onUpgrade: UpgradeListener;
-  /** Called for a request for any other protocol, which is ignored (RFC 9110 §7.8). */
-  readonly onRequest: RequestListener;
-  /** Serves what follows a request whose upgrade was ignored. */
+  /** Serves a connection from its next request on. */
   readonly serveAgain: (socket: Socket) => void;
+}
+
+/** Reports whether a request offers a WebSocket. Every other upgrade is ignored (RFC 9110 §7.8). */
+export function offersWebSocket({ method, httpVersion, headers }: IncomingMessage): boolean {
+  const hasBody = Number(headers['content-length'] ?? 0) !== 0 || headers['transfer-encoding'] !== undefined;
+  return method === 'GET' && httpVersion === '1.1' && !hasBody && headers.upgrade?.toLowerCase() === 'websocket';
 }
 
 /** Serves requests for an upgrade. Node detaches its parser from their connections. */
 export function serveUpgrades(server: Server, options: UpgradeOptions): void {
-  const { onUpgrade, onRequest, serveAgain } = options;
+  const { onUpgrade, serveAgain } = options;
   server.on('upgrade', (incoming, _duplex, head) => {
-    // Not the stream of the event: from Node 26 on, one of Node's own if the request has a body that is still to come.
     const connection = incoming.socket as unknown as ClientConnection; // the server has no other connections
     if (connection.destroyed) return;
     connection.detach();
-    const outgoing = createUpgradeAnswer(incoming, connection);
     // A view of the bytes that Node has read: the copy does not keep all of them.
     const rest = Buffer.from(head);
-    if (incoming.headers.upgrade?.toLowerCase() === 'websocket') {
-      const take = limitUpgrade(connection, rest, options);
-      outgoing.once('finish', () => connection.end(() => connection.destroy()));
-      onUpgrade(incoming, outgoing, (upstream) => {
-        outgoing.detachSocket(connection as unknown as Socket); // the assigned socket
-        return take(upstream);
-      });
-      return;
-    }
-    const { connection: named, 'content-length': length, 'transfer-encoding': coding } = incoming.headers;
-    const hasBody = length !== undefined || coding !== undefined; // of which Node before 26 does not find the end
-    outgoing.shouldKeepAlive = incoming.httpVersion === '1.1' && !hasBody && !/\bclose\b/i.test(named ?? '');
-    outgoing.once('finish', () => {
-      if (outgoing.shouldKeepAlive) serveAgain(connection.leave(rest));
-      else connection.end(() => connection.destroy());
+    // Before version 24.9 Node does not call `shouldUpgradeCallback`. The request is parsed again, without its offer.
+    if (!offersWebSocket(incoming))
+      return void serveAgain(connection.leave(Buffer.concat([formatHead(incoming), rest])));
+    const outgoing = createUpgradeAnswer(incoming, connection);
+    const take = limitUpgrade(connection, rest, options);
+    outgoing.once('finish', () => connection.end(() => connection.destroy()));
+    onUpgrade(incoming, outgoing, (upstream) => {
+      outgoing.detachSocket(connection as unknown as Socket); // the assigned socket
+      return take(upstream);
     });
-    onRequest(incoming, outgoing);
   });
+}
+
+function formatHead({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== 'upgrade') text += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`;
+  }
+  return Buffer.from(`${text}\r\n`, 'latin1');
 }
 
 /** Creates the response for a request for an upgrade: Node provides only the connection. */
