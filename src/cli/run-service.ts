@@ -1,8 +1,9 @@
-import cluster from 'node:cluster';
 import { consoleLoader } from '../console/server/console-loader.ts';
+import { processNumber } from '../server/lifecycle/exit.ts';
 import { createLog } from '../server/observation/log.ts';
 import { run } from '../server/process/run.ts';
 import type { Command } from '../server/process/service.ts';
+import { numberSettings } from '../server/process/supervisor.ts';
 import { requireSettings, warnOfSettings } from '../server/settings/running-settings.ts';
 import type { SettingsResult } from '../server/settings/settings.ts';
 import { requireValid } from './commands/failure.ts';
@@ -16,16 +17,20 @@ export async function runService<R extends Read>(
   read: () => R | Problems,
   createCommand: (result: R) => Command,
 ): Promise<number> {
-  const result = requireValid(read());
+  const readHere = () => {
+    const result = read();
+    return result.kind === 'problems' ? result : { ...result, settings: numberSettings(result.settings) };
+  };
+  const result = requireValid(readHere());
   const { settings } = result;
   const { fd, isTTY } = process.stdout;
   // A terminal is for people.
   const style = isTTY ? 'pretty' : settings.logFormat === 'ecs' ? 'ecs' : 'json';
   const log = createLog({ fd, style, shared: settings.workers !== 1, selection: settings });
   const command = createCommand(result);
-  // Each worker reads them too.
-  if (cluster.isPrimary) warnOfSettings(result, command.name, log);
-  const readAgain = () => requireSettings(read());
+  // Each process of a supervisor reads them too.
+  if (processNumber === undefined) warnOfSettings(result, command.name, log);
+  const readAgain = () => requireSettings(readHere());
   try {
     return await run({ settings, readAgain, environment, log, command, console: consoleLoader });
   } finally {

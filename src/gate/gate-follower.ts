@@ -12,12 +12,11 @@ export type GateMode = 'beside' | 'proxy';
 
 export interface GateFollowerOptions {
   readonly servers: GateServers;
-  /** Absent in a process that serves no requests. */
-  readonly upstreams?: Upstreams;
+  readonly upstreams: Upstreams;
   readonly settings: Settings;
   readonly isTrustSet: boolean;
   /** Options of this process, which replace the options of the settings. */
-  readonly serverOptions?: Partial<CommonOptions>;
+  readonly serverOptions: Partial<CommonOptions>;
   readonly onSwap: (gate: Gate, mode: GateMode, settings: Settings) => void;
 }
 
@@ -40,11 +39,11 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
         assertions: openAssertions(rules, file.keys),
         mcpMetadata: settings.mcp ? createMcpMetadata(rules) : undefined,
       });
-      const opened = mode === 'proxy' ? await upstreams?.prepare(rules.upstreams) : undefined;
+      const opened = mode === 'proxy' ? await upstreams.prepare(rules.upstreams) : undefined;
       return {
         commit() {
           adopt();
-          if (opened !== undefined) upstreams?.adopt(opened);
+          if (opened !== undefined) upstreams.adopt(opened);
           onSwap(gate, mode, settings);
         },
       };

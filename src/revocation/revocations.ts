@@ -100,8 +100,6 @@ export interface RevocationParts {
   ): Promise<void>;
   markOf(scope: string, kind: NoteKind, name: string): number | undefined;
   records(): Iterable<RevocationRecord>;
-  /** Calls with records that were applied, and without any on contact. */
-  onRecords(listener: (records: readonly RevocationRecord[]) => void): void;
   /** Adds a reason to refuse valid tokens of an issuer with `revocation_unknown`. */
   addDoubt(isUnknown: (issuer: unknown) => boolean): void;
   /** Calls for each checked token without `sid`. */
@@ -139,7 +137,6 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   const { maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
   checkOptions({ ...options, store, stale, maxTokenLifetime, clockTolerance });
   const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
-  const listeners = new Set<(records: readonly RevocationRecord[]) => void>();
   const doubts = new Set<(issuer: unknown) => boolean>();
   let contactAt = monotonic();
   let rejected = 0;
@@ -156,13 +153,11 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     apply(records) {
       const seconds = now();
       for (const record of records) cutoffs.add(record, seconds);
-      for (const listener of listeners) listener(records);
     },
     onContact() {
       contactAt = monotonic();
       loaded = true;
       settle();
-      for (const listener of listeners) listener([]);
     },
     records: () => cutoffs.records(),
   });
@@ -226,7 +221,6 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     note: (stream, kind, name, { mark, seconds }) => write([[stream, kind, name, mark, Math.ceil(now() + seconds)]]),
     markOf: cutoffs.markOf,
     records: () => cutoffs.records(),
-    onRecords: (listener) => void listeners.add(listener),
     addDoubt: (isUnknown) => void doubts.add(isUnknown),
     onNoSession: undefined,
   };

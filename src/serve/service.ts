@@ -17,11 +17,6 @@ import { createApp } from './app.ts';
 export const serveCommand: Command = {
   name: 'serve',
   createService,
-  async openPrimary({ settings }, keyOwner) {
-    const { issuer } = settings;
-    const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
-    return { onReady: () => keys?.fetch(), routes: () => describeEndpoints(settings.variant.endpoints) };
-  },
 };
 
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */

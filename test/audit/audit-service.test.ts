@@ -9,7 +9,6 @@ import { startGate } from '../support/gate-process.ts';
 import { exchange, send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import {
-  awaitWorkers,
   runtime,
   runtimeArgs,
   type ServiceProcess,
@@ -53,7 +52,6 @@ async function start(environment: Record<string, string>, options: object = {}):
   const service = await startService({ environment: settings, ...options });
   services.push(service);
   await service.findLog(({ event }) => event === 'keys_fetched');
-  if (environment['WORKERS'] !== undefined) await awaitWorkers(service, environment['WORKERS']);
   return service;
 }
 const bearer = async (claims = {}): Promise<readonly string[]> => [
@@ -134,11 +132,6 @@ describe('decisions of the service', () => {
     ],
     ['a folder', { AUDIT_LOG: '/tmp', LOG_IDENTITY: 'off' }, /AUDIT_LOG cannot be opened \(EISDIR\)/],
     ['a hashed identity without a secret', { AUDIT_LOG: 'stdout', LOG_IDENTITY: '' }, /LOG_IDENTITY_SECRET: AUDIT_LOG/],
-    [
-      'two workers, a path without a folder',
-      { AUDIT_LOG: '/none/a', LOG_IDENTITY: 'off', WORKERS: '2' },
-      /cannot be opened/,
-    ],
   ])('%s → exit status 78', async (_name, environment, message) => {
     const failure = await start(environment).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ServiceStartError);
@@ -146,23 +139,21 @@ describe('decisions of the service', () => {
   });
 });
 
-describe.each(['1', '2'])('the file, WORKERS=%s', (WORKERS) => {
+describe('the file', () => {
   it('SIGHUP after a rotation → the new file; if it cannot be opened → the old one, and one error line', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, WORKERS });
+    const service = await start({ AUDIT_LOG });
     await send(service.url, '/api/private');
     renameSync(AUDIT_LOG, `${AUDIT_LOG}.1`);
     service.signal('SIGHUP');
     await service.findLog(({ event }) => event === 'audit_reopened');
-    await expect
-      .poll(() => service.logs.filter(({ event }) => event === 'audit_reopened').length)
-      .toBe(Number(WORKERS));
+    await expect.poll(() => service.logs.filter(({ event }) => event === 'audit_reopened').length).toBe(1);
     await send(service.url, '/api/private');
     expect([read(`${AUDIT_LOG}.1`), read(AUDIT_LOG)].map(({ length }) => length)).toEqual([1, 1]);
     renameSync(folder, `${folder}-moved`);
     service.signal('SIGHUP');
     const failures = () => service.logs.filter(({ event }) => event === 'audit_reopen_failed');
-    await expect.poll(() => failures().length).toBe(Number(WORKERS));
+    await expect.poll(() => failures().length).toBe(1);
     renameSync(`${folder}-moved`, folder);
     await send(service.url, '/api/private');
     expect(read(AUDIT_LOG)).toHaveLength(2);
@@ -172,7 +163,7 @@ describe.each(['1', '2'])('the file, WORKERS=%s', (WORKERS) => {
 
   it('block, a file that is full → 503 until a rotation; lines complete, none lost', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, WORKERS }, limited(8));
+    const service = await start({ AUDIT_LOG }, limited(8));
     const headers = await bearer({ sub: 'alice' });
     const ids: string[] = [];
     let refused: Awaited<ReturnType<typeof send>> | undefined;
@@ -203,7 +194,7 @@ describe.each(['1', '2'])('the file, WORKERS=%s', (WORKERS) => {
 
   it('drop, a file that is full → admitted, and the exact count of lost lines', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, WORKERS, AUDIT_FULL: 'drop' }, limited(8));
+    const service = await start({ AUDIT_LOG, AUDIT_FULL: 'drop' }, limited(8));
     const headers = await bearer();
     for (let i = 0; i < 60; i++) expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
     await expect.poll(() => dropped(service)).toBe(60 - read(AUDIT_LOG).length);
@@ -213,7 +204,7 @@ describe.each(['1', '2'])('the file, WORKERS=%s', (WORKERS) => {
 
   it('SIGKILL under load → complete lines, one for each response', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, WORKERS });
+    const service = await start({ AUDIT_LOG });
     const [, authorization = ''] = await bearer();
     const request = `GET /api/private HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
     const bytes = `${`${request}\r\n`.repeat(199)}${request}Connection: close\r\n\r\n`;
@@ -221,8 +212,6 @@ describe.each(['1', '2'])('the file, WORKERS=%s', (WORKERS) => {
     await sleep(60);
     await service.kill();
     const received = (await Promise.all(load)).join('').match(/HTTP\/1\.1 200/g)?.length ?? 0;
-    // Workers end when their channel closes.
-    await sleep(WORKERS === '1' ? 0 : 1500);
     expect(read(AUDIT_LOG).length).toBeGreaterThanOrEqual(received);
   });
 });
@@ -253,38 +242,35 @@ describe('decisions of the gate', () => {
     ],
   });
 
-  it.each(['1', '2'])(
-    'every evaluated request → a line with the rule and the hash of the rules, WORKERS=%s',
-    async (WORKERS) => {
-      const AUDIT_LOG = newPath();
-      const settings = { AUDIT_LOG, WORKERS, LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' };
-      const gate = await startGate(provider, rules(), settings);
-      await gate.findLog(({ event }) => event === 'keys_fetched');
-      const headers = await bearer({ sub: 'alice' });
-      for (const path of ['/open', '/deny', '/report', '/orders', '/none', '/orders/../x%2f'])
-        await gate.ask({ path, headers });
-      await send(gate.url, '/nothing');
-      const lines = read(AUDIT_LOG).map(({ rule, decision, reason }) => [rule, decision, reason]);
-      expect(lines.toSorted()).toEqual(
-        [
-          ['public', 'admitted', undefined],
-          ['never', 'refused', 'denied_by_rule'],
-          ['report', 'would_refuse', 'insufficient_scope'],
-          ['orders', 'admitted', undefined],
-          ['unmatched', 'refused', 'no_rule'],
-          ['unmatched', 'refused', 'ambiguous_path'],
-        ].toSorted(),
-      );
-      const hashes = new Set(read(AUDIT_LOG).map((line) => line['rules']));
-      expect([...hashes]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
-      expect(read(AUDIT_LOG).find(({ rule }) => rule === 'orders')).toMatchObject({
-        sub: 'alice',
-        scopes: ['read:messages'],
-        host: 'api.example',
-      });
-      await gate.stop();
-    },
-  );
+  it('every evaluated request → a line with the rule and the hash of the rules', async () => {
+    const AUDIT_LOG = newPath();
+    const settings = { AUDIT_LOG, LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' };
+    const gate = await startGate(provider, rules(), settings);
+    await gate.findLog(({ event }) => event === 'keys_fetched');
+    const headers = await bearer({ sub: 'alice' });
+    for (const path of ['/open', '/deny', '/report', '/orders', '/none', '/orders/../x%2f'])
+      await gate.ask({ path, headers });
+    await send(gate.url, '/nothing');
+    const lines = read(AUDIT_LOG).map(({ rule, decision, reason }) => [rule, decision, reason]);
+    expect(lines.toSorted()).toEqual(
+      [
+        ['public', 'admitted', undefined],
+        ['never', 'refused', 'denied_by_rule'],
+        ['report', 'would_refuse', 'insufficient_scope'],
+        ['orders', 'admitted', undefined],
+        ['unmatched', 'refused', 'no_rule'],
+        ['unmatched', 'refused', 'ambiguous_path'],
+      ].toSorted(),
+    );
+    const hashes = new Set(read(AUDIT_LOG).map((line) => line['rules']));
+    expect([...hashes]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    expect(read(AUDIT_LOG).find(({ rule }) => rule === 'orders')).toMatchObject({
+      sub: 'alice',
+      scopes: ['read:messages'],
+      host: 'api.example',
+    });
+    await gate.stop();
+  });
 
   it('block on a full disk → 503 for rules that need a token; open, deny and report rules decide as before', async () => {
     const gate = await startGate(provider, rules(), {

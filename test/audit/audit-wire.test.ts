@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
-import { awaitWorkers } from '../support/service-process.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const secret = 'a secret of at least 32 bytes, yes';
@@ -46,10 +46,10 @@ beforeAll(async () => {
     ],
   };
   gate = await startGate(provider, rules, {
-    ...{ AUDIT_LOG: file, WORKERS: '2', LOG_IDENTITY: '', LOG_IDENTITY_SECRET: secret, LOGOUT_CLIENTS: 'app' },
+    ...{ AUDIT_LOG: file, LOG_IDENTITY: '', LOG_IDENTITY_SECRET: secret, LOGOUT_CLIENTS: 'app' },
     UPSTREAM: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
   });
-  await awaitWorkers(gate, '2');
+  await awaitReady(gate);
 });
 afterAll(async () => {
   await gate?.stop();
@@ -179,7 +179,7 @@ it('150 scopes, a long path, host, agent and forged addresses → one line of at
   expect(lines()).toMatchObject([{ rule: 'wide', reason: 'insufficient_scope', client_ip: '127.0.0.1' }]);
 });
 
-it('two workers, 2,000 requests at once → as many lines, each whole, with one hash of the rules', async () => {
+it('2,000 requests at once → as many lines, each whole, with one hash of the rules', async () => {
   const token = await provider.sign({ sub: 'ann', sid: 's9' });
   const one = `GET /notes/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}`;
   const bytes = `${`${one}\r\n`.repeat(99)}${one}${last}\r\n`;

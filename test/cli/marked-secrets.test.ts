@@ -350,9 +350,9 @@ describe('a running service', { timeout: 60_000 }, () => {
     expectNoMark(said);
   });
 
-  it('serve with two workers, variant B whose provider is unreachable → not printed', async () => {
+  it('serve with two processes, variant B whose provider is unreachable → not printed', async () => {
     const { IDP_DOMAIN: domain, IDP_AUDIENCE: audience, ...others } = await secrets();
-    const service = await startService({ environment: { ...(await secrets()), WORKERS: '2' } });
+    const service = await startService({ environment: { ...(await secrets()), WORKERS: '2', DPOP_ENABLED: 'false' } });
     expectNoMark(await listen(service, await provider.sign(), undefined));
     const variant = { VARIANT: 'b', IdpDomain: domain ?? '', IdpApiIdentifier: audience ?? '' };
     const { stdout, stderr, status } = await runCommand(['serve'], {

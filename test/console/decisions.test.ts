@@ -32,7 +32,7 @@ function windowsOf(secret: string): readonly string[] {
   return Array.from({ length: Math.max(0, secret.length - 15) }, (_, at) => secret.slice(at, at + 16));
 }
 
-describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) => {
+describe('the decisions of serve', () => {
   let folder: KeyFolder;
   let service: ServiceProcess;
   let admin: string;
@@ -42,7 +42,7 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: workers });
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment });
     admin = service.adminUrl ?? '';
     const value = await enterConsole(admin, await folder.readKey());
     cookie = ['Cookie', value];
@@ -82,15 +82,10 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
   });
 
   it('an allowed call: found by its own id, every check passes', async () => {
-    const answer = await call(
-      '/api/private-scoped',
-      await provider.sign({ sub }),
-      'X-Request-Id',
-      `allowed-${workers}`,
-    );
+    const answer = await call('/api/private-scoped', await provider.sign({ sub }), 'X-Request-Id', `allowed`);
     expect(answer.status).toBe(200);
-    await stream.until(`allowed-${workers}`);
-    const { decision, explanation } = await findDecision(admin, `allowed-${workers}`, cookie);
+    await stream.until(`allowed`);
+    const { decision, explanation } = await findDecision(admin, `allowed`, cookie);
     expect(decision).toMatchObject({ status: 200, outcome: 'allowed', scheme: 'Bearer' });
     expect(explanation?.verdict).toBe('admitted');
     const verdictOf = (id: string) => explanation?.checks.find((check) => check.id === id)?.verdict;
@@ -121,7 +116,7 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
       missing_credentials: await send(service.url, '/api/private'),
       none: await send(service.url, '/api/nowhere'),
       insufficient_scope: await call('/api/private-scoped', await provider.sign({ sub, scope: 'openid' })),
-      first: await send(service.url, '/api/private', { headers: [...proven, 'X-Request-Id', `first-${workers}`] }),
+      first: await send(service.url, '/api/private', { headers: [...proven, 'X-Request-Id', `first`] }),
       proof_replayed: await send(service.url, '/api/private', { headers: proven }),
     };
     await client.close();
@@ -158,7 +153,7 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
 
   it('the state: routes, keys, settings, what happened', async () => {
     const { json } = await send(admin, '/console/api/state', { headers: cookie });
-    expect(json).toMatchObject({ command: 'serve', ready: true, workers: Number(workers), tries: false });
+    expect(json).toMatchObject({ command: 'serve', ready: true, tries: false });
     const { routes, keys, settings, notes } = json as Record<
       'routes' | 'keys' | 'settings' | 'notes',
       readonly unknown[]
@@ -180,7 +175,7 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
   });
 });
 
-describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers) => {
+describe('the decisions of the gate', () => {
   let folder: KeyFolder;
   let gate: GateProcess;
   let admin: string;
@@ -196,7 +191,7 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    gate = await startGate(provider, rules('orders'), { ...folder.environment, WORKERS: workers });
+    gate = await startGate(provider, rules('orders'), { ...folder.environment });
     admin = gate.adminUrl ?? '';
     cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
   });
@@ -218,13 +213,13 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
     expect(refused.explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
     const stream = await openStream(admin, cookie[1] ?? '');
     const unknown = idOf(await gate.ask({ path: '/elsewhere', headers }));
-    await gate.ask({ path: '/trial', headers: [...headers, 'X-Request-Id', `trial-${workers}`] });
+    await gate.ask({ path: '/trial', headers: [...headers, 'X-Request-Id', `trial`] });
     await stream.until(unknown);
-    await stream.until(`trial-${workers}`);
+    await stream.until(`trial`);
     stream.close();
     const decisions = readDecisions(stream.text()).flatMap((each) => each.decisions);
     expect(decisions.find(({ id }) => id === unknown)).toMatchObject({ reason: 'no_rule', status: 403 });
-    const reported = await findDecision(admin, `trial-${workers}`, cookie);
+    const reported = await findDecision(admin, `trial`, cookie);
     expect(reported.decision).toMatchObject({ outcome: 'would_refuse', reason: 'insufficient_scope', status: 200 });
     expect(reported.explanation).toMatchObject({
       verdict: 'admitted',

@@ -246,10 +246,10 @@ describe('the settings of the console', () => {
     expect(stderr).toContain(name);
   });
 
-  it('the file of the key is gone when the service has ended, with workers too', async () => {
+  it('the file of the key is gone when the service has ended', async () => {
     const folder = await makeKeyFolder();
     try {
-      const service = await startService({ environment: { ...provider, ...folder.environment, WORKERS: '2' } });
+      const service = await startService({ environment: { ...provider, ...folder.environment } });
       expect(await folder.readKey()).toMatch(/^[\w-]{43}$/);
       expect(await service.stop()).toBe(0);
       await expect(folder.readKey()).rejects.toThrow('ENOENT');

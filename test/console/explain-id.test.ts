@@ -22,7 +22,7 @@ describe('explain --id ID --admin URL', () => {
   beforeAll(async () => {
     provider = await startTestProvider();
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: '2' });
+    service = await startVariant(findVariant('a'), provider, folder.environment);
     admin = service.adminUrl ?? '';
   });
   afterAll(async () => {

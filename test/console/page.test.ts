@@ -20,7 +20,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   let page: Page;
 
   beforeAll(async () => {
-    dev = await startDev([], { WORKERS: '2' });
+    dev = await startDev([]);
     browser = await startBrowser();
     opened = await openPage(browser, await dev.consoleLink());
     page = opened.page;

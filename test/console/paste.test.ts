@@ -3,7 +3,7 @@ import type { PastedRequest, PasteResult } from '../../src/server/console/wire.t
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { awaitWorkers, type ServiceProcess } from '../support/service-process.ts';
+import { awaitReady, type ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, startVariant } from '../support/variant-service.ts';
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.close());
 
-describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s', (workers) => {
+describe('text pasted into the console of serve', () => {
   let folder: KeyFolder;
   let service: ServiceProcess;
   let cookie: string;
@@ -29,8 +29,8 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: workers });
-    await awaitWorkers(service, workers);
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment });
+    await awaitReady(service);
     cookie = await enterConsole(service.adminUrl ?? '', await folder.readKey());
   });
   afterAll(async () => {

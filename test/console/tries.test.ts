@@ -123,7 +123,7 @@ describe('try through dev --upstream', () => {
     });
     await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
     const { port } = upstream.address() as AddressInfo; // it listens on TCP
-    dev = await startDev(['--upstream', `http://127.0.0.1:${port}`], { WORKERS: '2' });
+    dev = await startDev(['--upstream', `http://127.0.0.1:${port}`]);
     tester = await enter(dev);
   });
   afterAll(async () => {

@@ -51,7 +51,7 @@ describe('watch --admin URL', () => {
   beforeAll(async () => {
     provider = await startTestProvider();
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: '2' });
+    service = await startVariant(findVariant('a'), provider, folder.environment);
     admin = service.adminUrl ?? '';
   });
   afterAll(async () => {

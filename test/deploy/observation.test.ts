@@ -57,7 +57,7 @@ describe('metrics that alerts and the dashboard name', needs('redis-server'), ()
   beforeAll(async () => {
     provider = await startTestProvider();
     redis = await startTestRedis();
-    service = await startVariant(findVariant('a'), provider, { WORKERS: '2', REPLAY_STORE: redis.url });
+    service = await startVariant(findVariant('a'), provider, { REPLAY_STORE: redis.url });
     inMemory = await startVariant(findVariant('a'), provider);
     folder = await mkdtemp(join(tmpdir(), 'portcullis-observed-'));
     const { cert, key } = await createTestCertificates();

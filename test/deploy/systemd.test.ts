@@ -15,6 +15,7 @@ import { bearer, findVariant, readEnvironment } from '../support/variant-service
 const run = promisify(execFile);
 const unit = 'deploy/systemd/portcullis.service';
 const text = await readFile(unit, 'utf8');
+const template = await readFile('deploy/systemd/portcullis@.service', 'utf8');
 /** The values of a setting of the unit. */
 const valuesOf = (name: string): readonly string[] =>
   [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
@@ -44,7 +45,10 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
       await cp('deploy/systemd', folder, { recursive: true });
       // The program is not installed at the path of the unit; a replacement allows to check the other settings.
       await writeFile(join(folder, 'portcullis.service'), text.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
-      const files = ['portcullis.service', 'portcullis.socket'].map((name) => join(folder, name));
+      await writeFile(join(folder, 'portcullis@.service'), template.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
+      const files = ['portcullis.service', 'portcullis.socket', 'portcullis@8001.service'].map((name) =>
+        join(folder, name),
+      );
       const { stderr } = await run(requireProgram('systemd-analyze'), ['verify', ...files]);
       expect(stderr.split('\n').filter((line) => line.includes('portcullis'))).toEqual([]);
     } finally {
@@ -52,11 +56,22 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
     }
   });
 
-  it('gives the service few rights: exposure below 2 of 10', async () => {
-    const { stdout } = await run(requireProgram('systemd-analyze'), ['security', '--offline=true', unit]);
-    const level = Number(/exposure level for portcullis\.service: (\d+\.\d+)/.exec(stdout)?.[1]);
-    expect(level).toBeLessThan(2);
+  it('the template → the unit, with a port, an admin port and files of the instance', () => {
+    const own = template
+      .replace(/^# \/etc[\s\S]*?(?=\[Unit\])/, '')
+      .replace(/^Environment=(?!KEYS_CACHE)[^\n]*\n/gm, '');
+    expect(own.replaceAll('portcullis-%i', 'portcullis')).toBe(text.replace(/^# \/etc[\s\S]*?(?=\[Unit\])/, ''));
+    expect(template).toContain('\nEnvironment=PORT=%i ADMIN_PORT=1%i\n');
   });
+
+  it.each([unit, 'deploy/systemd/portcullis@.service'])(
+    '%s gives the service few rights: exposure below 2 of 10',
+    async (file) => {
+      const { stdout } = await run(requireProgram('systemd-analyze'), ['security', '--offline=true', file]);
+      const level = Number(/exposure level for \S+: (\d+\.\d+)/.exec(stdout)?.[1]);
+      expect(level).toBeLessThan(2);
+    },
+  );
 });
 
 describe('the system calls that the unit permits', needs('systemd-analyze', 'python3'), () => {
@@ -70,7 +85,7 @@ describe('the system calls that the unit permits', needs('systemd-analyze', 'pyt
     await expect(run(python, args)).rejects.toMatchObject({ signal: 'SIGSYS', stdout: 'runs\n' });
   });
 
-  it('serve with two workers and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {
+  it('serve with two processes and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {
     timeout: 40_000,
   }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'portcullis-filter-'));

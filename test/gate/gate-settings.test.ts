@@ -11,7 +11,7 @@ import { createNonces } from '../../src/dpop/nonce.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { awaitWorkers } from '../support/service-process.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates } from '../support/tls.ts';
 
@@ -63,10 +63,10 @@ function call(gate: GateProcess, { htu, path, host = 'api.example', nonce, ...re
   return send(gate.url, path, { headers: ['Host', host, 'Authorization', `DPoP ${token}`, 'DPoP', proof] });
 }
 
-describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
+describe('settings of the gate', { timeout: 40_000 }, () => {
   it('EXTERNAL_URL, as the proxy → proofs are compared with it; rules are found by Host, which is forwarded', async () => {
     const EXTERNAL_URL = 'https://shop.example/v1';
-    const gate = await start({ WORKERS, UPSTREAM: upstreamUrl, EXTERNAL_URL }, { hosts: ['inner.example'] });
+    const gate = await start({ UPSTREAM: upstreamUrl, EXTERNAL_URL }, { hosts: ['inner.example'] });
     const asked = await call(gate, { htu: `${EXTERNAL_URL}/orders`, path: '/orders' });
     const nonce = asked.headers.get('dpop-nonce');
     const passed = await call(gate, { htu: `${EXTERNAL_URL}/orders`, path: '/orders', nonce });
@@ -79,7 +79,7 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
   });
 
   it('EXTERNAL_URL, beside a proxy → the URL that the proxy tells decides', async () => {
-    const gate = await start({ WORKERS, EXTERNAL_URL: 'https://shop.example/v1' });
+    const gate = await start({ EXTERNAL_URL: 'https://shop.example/v1' });
     const prove = (nonce?: string): readonly string[] => [
       ...['Authorization', `DPoP ${token}`],
       ...['DPoP', client.prove(token, { url: 'https://api.example/orders', ...(nonce !== undefined && { nonce }) })],
@@ -92,7 +92,7 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
 
   it('a proof from before the start → a nonce is required; the nonce of one process is accepted by all', async () => {
     const proven = { htu: 'http://api.example/orders', path: '/orders', iat: Math.floor(Date.now() / 1000) - 1 };
-    const gate = await start({ WORKERS, UPSTREAM: upstreamUrl });
+    const gate = await start({ UPSTREAM: upstreamUrl });
     await gate.findLog(({ event }) => event === 'keys_fetched');
     const asked = await call(gate, proven);
     expect([asked.status, asked.body]).toEqual([401, expect.stringContaining('use_dpop_nonce')]);
@@ -104,16 +104,16 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
 
   it('DPOP_NONCE_SECRET_FILE changes, SIGHUP → nonces of both secrets are taken; a bad file changes nothing', async () => {
     const [first, second] = ['first-secret-of-at-least-32-bytes!', 'second-secret-of-at-least-32-bytes'] as const;
-    const file = join(folder, `nonce-${WORKERS}`);
+    const file = join(folder, `nonce`);
     await writeFile(file, first);
-    const environment = { WORKERS, DPOP_NONCE: 'required', DPOP_NONCE_SECRET_FILE: file, UPSTREAM: upstreamUrl };
+    const environment = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET_FILE: file, UPSTREAM: upstreamUrl };
     const gate = await start(environment);
     const take = async (secret: string): Promise<number> => {
       const nonce = createNonces({ secret }).issue(Date.now() / 1000);
       return (await call(gate, { htu: 'http://api.example/orders', path: '/orders', nonce })).status;
     };
     await expect.poll(() => take(first), { timeout: 10_000 }).toBe(200);
-    await awaitWorkers(gate, WORKERS);
+    await awaitReady(gate);
     await writeFile(file, 'short');
     gate.signal('SIGHUP');
     expect(JSON.stringify(await gate.findLog(({ event }) => event === 'reload_failed'))).toContain('DPOP_NONCE_SECRET');
@@ -121,13 +121,13 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
     await writeFile(file, second);
     gate.signal('SIGHUP');
     const countReloads = (): number => gate.logs.filter(({ event }) => event === 'secrets_reloaded').length;
-    await expect.poll(countReloads, { timeout: 10_000 }).toBe(Number(WORKERS));
+    await expect.poll(countReloads, { timeout: 10_000 }).toBe(1);
     expect([await take(second), await take(first)]).toEqual([200, 200]);
     expect(await gate.stop()).toBe(0);
   });
 
   it('CORS_ORIGINS → one warning that names the command that reads it', async () => {
-    const gate = await start({ WORKERS, CORS_ORIGINS: 'https://app.example' });
+    const gate = await start({ CORS_ORIGINS: 'https://app.example' });
     expect(await gate.stop()).toBe(0);
     expect(gate.logs.filter(({ event }) => event === 'setting_unread')).toEqual([
       expect.objectContaining({
@@ -145,12 +145,12 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
       createClientCertificate(),
     ]);
     const write = async (name: string, content: string): Promise<string> => {
-      const path = join(folder, `${name}-${WORKERS}`);
+      const path = join(folder, `${name}`);
       await writeFile(path, content);
       return path;
     };
     const gate = await start({
-      ...{ WORKERS, UPSTREAM: upstreamUrl, TLS_CERT: await write('cert', certificates.cert) },
+      ...{ UPSTREAM: upstreamUrl, TLS_CERT: await write('cert', certificates.cert) },
       ...{ TLS_KEY: await write('key', certificates.key), TLS_CLIENT_CA: await write('ca', own.cert) },
     });
     const get = (bearer: string, pair: object): Promise<number> =>

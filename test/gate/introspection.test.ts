@@ -51,7 +51,7 @@ const writeRules = (introspection: object = {}) => ({
 
 const bearer = (token: string) => ({ headers: ['Authorization', `Bearer ${token}`] });
 
-describe.each(['1', '2'])('opaque tokens at the gate, with %s workers', (WORKERS) => {
+describe('opaque tokens at the gate', () => {
   let gate: GateProcess;
   const ask = async (token: string, path = '/orders/1') => {
     const answer = await gate.ask({ path, ...bearer(token) });
@@ -61,7 +61,7 @@ describe.each(['1', '2'])('opaque tokens at the gate, with %s workers', (WORKERS
 
   beforeAll(async () => {
     await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
-    gate = await startGate(provider, writeRules(), { ...environment, WORKERS });
+    gate = await startGate(provider, writeRules(), { ...environment });
     await gate.findLog(({ event }) => event === 'keys_fetched');
   });
   afterAll(() => gate?.stop());

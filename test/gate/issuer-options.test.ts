@@ -55,7 +55,7 @@ beforeAll(async () => {
     { id: 'away', path: '/away', issuers: ['away'] },
     { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
   ];
-  gate = await startGate(provider, { issuers, rules }, { WORKERS: '2' });
+  gate = await startGate(provider, { issuers, rules });
   // On a busy machine the first fetch may take long.
   for (const each of [issuer, 'https://elsewhere.example/', 'http://plain.example/']) {
     await gate.findLog(({ event, issuer: of }) => event === 'keys_fetched' && of === each);

@@ -1,12 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { findChildren } from '../support/processes.ts';
 import { needs } from '../support/programs.ts';
-import { awaitWorkers, ServiceStartError, startService } from '../support/service-process.ts';
+import { ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
@@ -28,10 +26,10 @@ async function settle(gate: GateProcess, path: string, status: number): Promise<
   }
 }
 
-describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
+describe('rules that change', () => {
   let gate: GateProcess;
   beforeAll(async () => {
-    gate = await startGate(provider, open('/one'), { WORKERS: workers });
+    gate = await startGate(provider, open('/one'), {});
   });
   afterAll(() => gate?.stop());
 
@@ -117,35 +115,11 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
   });
 });
 
-it('a worker that hangs between preparing rules and using them → they are reported as active once it uses them', async () => {
-  const gate = await startGate(provider, open('/before'), { WORKERS: '2' });
-  await awaitWorkers(gate, '2');
-  const [late, early] = findChildren(gate.pid) as readonly [number, number]; // two workers
-  try {
-    const isActive = async () => /^portcullis_rules_generation 2$/m.test(await gate.metrics());
-    process.kill(late, 'SIGSTOP');
-    await gate.writeRules(open('/after'));
-    gate.signal('SIGHUP');
-    await sleep(500); // the other one has prepared them
-    process.kill(early, 'SIGSTOP');
-    process.kill(late, 'SIGCONT');
-    await sleep(500);
-    expect(await isActive()).toBe(false);
-    process.kill(early, 'SIGCONT');
-    await expect.poll(isActive, { timeout: 10_000 }).toBe(true);
-    for (let i = 0; i < 8; i++) expect(await gate.ask({ path: '/after' })).toMatchObject({ status: 200 });
-  } finally {
-    process.kill(late, 'SIGCONT');
-    process.kill(early, 'SIGCONT');
-    await gate.stop();
-  }
-});
-
 // A thousand of them, with tokens and a look at the memory: `npm run faults -- --only gate-reloads`.
 it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', {
   timeout: 60_000,
 }, async () => {
-  const gate = await startGate(provider, open('/always'), { WORKERS: '2' });
+  const gate = await startGate(provider, open('/always'));
   try {
     let reloading = true;
     const statuses = new Set<string>();
@@ -169,7 +143,7 @@ it('reloads under load: every decision is by the old rules or by the new ones, n
       while (!generation.test(await gate.metrics())) {
         if (Date.now() > deadline) throw new Error(`reload ${i} was not seen`);
       }
-      // What is said to be in force decides from now on, in each worker.
+      // The active rules decide.
       const answers = await Promise.all(Array.from({ length: 4 }, () => gate.ask({ path: '/either' })));
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([i % 2 === 0 ? 403 : 200]));
     }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/assertion/assertion-verifier.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { exchange, readStatuses, send } from '../support/http-client.ts';
-import { awaitWorkers } from '../support/service-process.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const issuer = 'https://gate.example/';
@@ -55,10 +55,10 @@ beforeAll(async () => {
     ],
   };
   gate = await startGate(provider, rules, {
-    ...{ ASSERTION_KEY: keyFile, LOGOUT_CLIENTS: 'app', WORKERS: '2', TRUST_PROXY: '192.0.2.1' },
+    ...{ ASSERTION_KEY: keyFile, LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' },
     UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
   });
-  await awaitWorkers(gate, '2');
+  await awaitReady(gate);
 });
 afterAll(async () => {
   await gate?.stop();
@@ -198,7 +198,7 @@ describe('the published keys', () => {
     expect(headers.get('content-type')).not.toBe('application/jwk-set+json');
   });
 
-  it('with a query, an invalid token and If-None-Match → the keys; equal in all workers', async () => {
+  it('with a query, an invalid token and If-None-Match → the keys', async () => {
     const headers = ['Authorization', 'Bearer x.y.z', 'If-None-Match', '*'];
     const sent = Array.from({ length: 8 }, () => send(gate.url, `${keysPath}?v=1`, { headers }));
     const bodies = new Set((await Promise.all(sent)).map(({ status, body }) => `${status} ${body}`));

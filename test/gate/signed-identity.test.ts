@@ -74,13 +74,12 @@ async function readKeys(url: string) {
   return JSON.parse(body) as { readonly keys: readonly { readonly kid: string }[] };
 }
 
-describe.each(['1', '2'])('the gate as the proxy, with %s workers', (workers) => {
+describe('the gate as the proxy', () => {
   let gate: GateProcess;
   beforeAll(async () => {
     writeKey(keyFile);
     gate = await startGate(provider, writeRules({ claims: ['email'] }), {
       UPSTREAM: upstreamUrl,
-      WORKERS: workers,
       ASSERTION_KEY: keyFile,
       ASSERTION_KEYS_PUBLISHED: nextFile,
     });

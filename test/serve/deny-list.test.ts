@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -87,54 +86,20 @@ describe('the service with DENY_LIST', () => {
     await vi.waitFor(async () => expect(await call(at, token)).toEqual(admitted), { timeout: 10_000, interval: 50 });
   });
 
-  it('with workers: SIGHUP to the first process reaches all of them', async () => {
-    await write({});
-    const at = await start({ WORKERS: '2' });
-    const token = await provider.sign({ sub: 'mallory' });
-    expect(await call(at, token)).toEqual(admitted);
-    await write({ sub: ['mallory'] });
-    at.signal('SIGHUP');
-    await vi.waitFor(
-      () => expect(at.logs.filter(({ event }) => event === 'deny_list_loaded').length).toBeGreaterThan(3),
-      {
-        timeout: 10_000,
-      },
-    );
-    for (let i = 0; i < 8; i++) expect(await call(at, token)).toEqual(revoked);
-  });
-
-  it('with workers: a worker that ends while the file is invalid is restarted until it is valid; the other serves on', async () => {
-    await write({ sub: ['mallory'] });
-    const at = await start({ WORKERS: '2' });
-    const loaded = () => at.logs.filter(({ event }) => event === 'deny_list_loaded').length;
-    await vi.waitFor(() => expect(loaded()).toBe(2), { timeout: 10_000 });
-    await write('{');
-    await at.findLog(({ event }) => event === 'deny_list_kept');
-    const [victim] = readFileSync(`/proc/${at.pid}/task/${at.pid}/children`, 'utf8').split(' ').map(Number);
-    process.kill(victim ?? 0, 'SIGKILL');
-    await at.findLog(({ event, code }) => event === 'worker_exited' && code === 75);
-    expect(await call(at, await provider.sign({ sub: 'mallory' }))).toEqual(revoked);
-    await write({});
-    await vi.waitFor(() => expect(loaded()).toBeGreaterThanOrEqual(4), { timeout: 20_000 });
-    expect(await call(at, await provider.sign({ sub: 'mallory' }))).toEqual(admitted);
-  }, 40_000);
-
   it.each([
     ['is not there', undefined, /DENY_LIST cannot be used\. The file cannot be read \(ENOENT\)/],
     ['is no JSON', 'denied', /DENY_LIST cannot be used\. The file is not one JSON object/],
     ['has another list', '{"iss":[]}', /only under jti, sub and kid/],
   ])('a file that %s at the start → it does not start, status 78', async (_name, text, message) => {
     if (text !== undefined) await write(text);
-    for (const WORKERS of ['1', '2']) {
-      const error = await start({ WORKERS }).then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
-      expect(error).toBeInstanceOf(ServiceStartError);
-      const { end, stderr, logs } = error as ServiceStartError; // just checked
-      expect(end.code).toBe(78);
-      expect(`${stderr}${JSON.stringify(logs)}`).toMatch(message);
-      expect(stderr).not.toContain('..');
-    }
+    const error = await start({}).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(ServiceStartError);
+    const { end, stderr, logs } = error as ServiceStartError; // just checked
+    expect(end.code).toBe(78);
+    expect(`${stderr}${JSON.stringify(logs)}`).toMatch(message);
+    expect(stderr).not.toContain('..');
   });
 });

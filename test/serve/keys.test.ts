@@ -334,9 +334,9 @@ describe.concurrent('a provider later on', { timeout: 40_000 }, () => {
   });
 });
 
-describe.each(['1', '2'])('keys for another algorithm than ALGORITHMS, WORKERS=%s', (WORKERS) => {
+describe('keys for another algorithm than ALGORITHMS', () => {
   it('→ not ready, with both algorithms', async () => {
-    const service = await open('a', await openProvider(), { ALGORITHMS: 'ES256', WORKERS });
+    const service = await open('a', await openProvider(), { ALGORITHMS: 'ES256' });
     await service.findLog(({ event }) => event === 'keys_fetched');
     const seen = async (): Promise<unknown> => (await send(service.adminUrl ?? '', '/readyz')).json;
     await expect.poll(seen, { timeout: 10_000 }).toMatchObject({

@@ -16,7 +16,6 @@ import { startTestProvider } from '../support/test-provider.ts';
 const path = '/api/private';
 const settings = [
   { how: 'one process', environment: {} },
-  { how: 'two workers', environment: { WORKERS: '2' } },
   {
     how: 'one process that demands nonces',
     environment: { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'n'.repeat(32) },

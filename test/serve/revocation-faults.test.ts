@@ -7,7 +7,7 @@ import { runCommand } from '../support/command-runs.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTlsRedis } from '../support/redis-tls.ts';
-import { awaitWorkers, type ServiceProcess, startService } from '../support/service-process.ts';
+import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { eventTypes, startTransmitter, type TransmitterStream } from '../support/transmitter.ts';
 
@@ -32,7 +32,7 @@ async function start(environment: Environment): Promise<ServiceProcess> {
   const { issuer: ISSUER, audience: IDP_AUDIENCE, caFile: NODE_EXTRA_CA_CERTS } = provider;
   const service = await startService({ environment: { ISSUER, IDP_AUDIENCE, NODE_EXTRA_CA_CERTS, ...environment } });
   closers.push(() => service.stop());
-  await awaitWorkers(service, environment['WORKERS'] ?? '1');
+  await awaitReady(service);
   return service;
 }
 
@@ -59,12 +59,6 @@ const status = async (service: ServiceProcess, bearer: string): Promise<number> 
   (await fetch(`${service.url}/api/private`, { headers: { authorization: `Bearer ${bearer}` } })).status;
 const limits = { timeout: 15_000, interval: 50 };
 
-/** Pids of the workers. */
-async function workersOf({ pid }: ServiceProcess): Promise<readonly number[]> {
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return children.split(' ').filter(Boolean).map(Number);
-}
-
 describe('faults while a logout is being stored', { timeout: 60_000, ...needs('redis-server') }, () => {
   it('SIGTERM → the sender gets 200 and every instance refuses, or its retry does', async () => {
     const redis = await startRedis();
@@ -84,22 +78,6 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
     await vi.waitFor(async () => expect(await status(second, ended)).toBe(401), limits);
     expect(await status(second, await token('s2'))).toBe(200);
     expect((await first.ended).code).toBe(0); // a second signal would end it at once
-  });
-
-  it('every worker killed between write and response → the retry gets 200, and the new workers refuse', async () => {
-    const redis = await startRedis();
-    const service = await start({ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, WORKERS: '2' });
-    const [ended, other] = [await token(), await token('s2')];
-    expect(await status(service, ended)).toBe(200);
-    const body = await logoutBody();
-    redis.freeze();
-    const sent = sendLogout(service, body);
-    await sleep(300);
-    for (const pid of await workersOf(service)) process.kill(pid, 'SIGKILL');
-    expect(await sent).toBe(0);
-    redis.thaw();
-    await vi.waitFor(async () => expect(await sendLogout(service, body)).toBe(200), limits);
-    expect([await status(service, ended), await status(service, other)]).toEqual([401, 200]);
   });
 
   it('Redis out of memory → 400 and known cutoffs apply; with memory again the retry gets 200', async () => {
@@ -137,18 +115,18 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
   });
 });
 
-describe.each(['1', '2'])('a polled stream, WORKERS=%s', (WORKERS) => {
+describe('a polled stream', () => {
   it('an event → refused by all; one poller; paused with onStale refuse → 503 by all', async () => {
     const transmitter = await startTransmitter();
     closers.push(() => transmitter.stop());
-    const [secret, file] = [join(folder, 'management'), join(folder, `poll-${WORKERS}.json`)];
+    const [secret, file] = [join(folder, 'management'), join(folder, `poll.json`)];
     await writeFile(secret, 'management\n');
     const stream = { transmitter: transmitter.url, delivery: 'poll', onStale: 'refuse', verifyEvery: 3 };
     await writeFile(file, JSON.stringify({ streams: { idp: { ...stream, credentials: { tokenFile: secret } } } }));
     // Both authorities: of the provider and of the transmitter.
     const authorities = join(folder, 'authorities.pem');
     await writeFile(authorities, `${await readFile(provider.caFile, 'utf8')}\n${transmitter.ca}`);
-    const service = await start({ SHARED_SIGNALS: file, WORKERS, NODE_EXTRA_CA_CERTS: authorities });
+    const service = await start({ SHARED_SIGNALS: file, NODE_EXTRA_CA_CERTS: authorities });
     await service.findLog(({ event }) => event === 'signals_stream_opened');
     const [ended, other] = [await token('s1'), await token('s2')];
     const statuses = async (bearer: string) => [

@@ -1,10 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
-import { awaitWorkers, type ServiceProcess, startService } from '../support/service-process.ts';
+import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
@@ -35,7 +35,7 @@ async function start(environment: Readonly<Record<string, string>> = {}): Promis
       ...{ LOGOUT_CLIENTS: 'app', ADMIN_KEY_FILE: join(folder, 'key'), ...environment },
     },
   });
-  await awaitWorkers(started, environment['WORKERS'] ?? '1');
+  await awaitReady(started);
   return started;
 }
 
@@ -198,43 +198,6 @@ describe('a flood', () => {
     expect(new Set(statuses)).toEqual(new Set([400]));
     expect(provider.requests('jwks') - before).toBeLessThanOrEqual(3);
     expect((await send(own.url, '/api/private', { headers: ['authorization', `Bearer ${token}`] })).status).toBe(200);
-  });
-});
-
-describe('cutoffs in memory, two workers', () => {
-  const call = async (of: ServiceProcess, token: string): Promise<readonly number[]> => {
-    const headers = ['authorization', `Bearer ${token}`];
-    const responses = await Promise.all(Array.from({ length: 12 }, () => send(of.url, '/api/private', { headers })));
-    return [...new Set(responses.map(({ status }) => status))];
-  };
-  const workersOf = async ({ pid }: ServiceProcess): Promise<readonly number[]> =>
-    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).split(' ').filter(Boolean).map(Number);
-
-  it('every worker killed, then SIGHUP → the new workers refuse; a new process has no cutoffs', async () => {
-    const own = await start({ WORKERS: '2' });
-    closers.push(() => own.stop());
-    const [ended, other] = [await createSession(), await createSession()];
-    expect(readStatuses(await exchange(own.port, post(ended.form, { more: last })))).toEqual([200]);
-    await vi.waitFor(async () => expect(await call(own, ended.token)).toEqual([401]), { timeout: 1000 });
-    for (const pid of await workersOf(own)) process.kill(pid, 'SIGKILL');
-    await vi.waitFor(async () => expect((await workersOf(own)).length).toBe(2), { timeout: 15_000 });
-    await awaitWorkers(own, '2');
-    expect([await call(own, ended.token), await call(own, other.token)]).toEqual([[401], [200]]);
-    own.signal('SIGHUP');
-    await own.findLog(({ event }) => String(event).includes('reload'));
-    expect([await call(own, ended.token), await call(own, other.token)]).toEqual([[401], [200]]);
-    const next = await start();
-    closers.push(() => next.stop());
-    expect(await call(next, ended.token)).toEqual([200]);
-  }, 60_000);
-
-  it('the worker that responded to the sender → refuses at once, on the same connection', async () => {
-    const own = await start({ WORKERS: '2' });
-    closers.push(() => own.stop());
-    for (let round = 0; round < 20; round++) {
-      const { token, form } = await createSession();
-      expect(await converse(own.port, get(token), post(form, {}), get(token))).toEqual([200, 200, 401]);
-    }
   });
 });
 

@@ -6,7 +6,7 @@ import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
-import { awaitWorkers, type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
+import { awaitReady, type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
@@ -42,7 +42,7 @@ async function start(
     ...options,
   });
   closers.push(() => service.stop());
-  await awaitWorkers(service, environment['WORKERS'] ?? '1');
+  await awaitReady(service);
   return service;
 }
 
@@ -82,9 +82,9 @@ const statuses = async (service: ServiceProcess, bearer: string) => {
   return [...new Set(responses.map((response) => response.status))];
 };
 
-describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
+describe('', () => {
   it('a logout → every worker refuses the tokens of the session, and the log says by which event', async () => {
-    const service = await start({ LOGOUT_CLIENTS: 'app', WORKERS });
+    const service = await start({ LOGOUT_CLIENTS: 'app' });
     const [ended, other] = [await token(), await token({ sid: 's2' })];
     expect([await statuses(service, ended), await statuses(service, other)]).toEqual([[200], [200]]);
     expect(await sendLogout(service)).toBe(200);
@@ -99,9 +99,9 @@ describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
   });
 
   it('POST /revocations → 204, and the tokens of the user are refused everywhere', async () => {
-    const file = join(folder, `admin-key-${WORKERS}`);
+    const file = join(folder, `admin-key`);
     await writeFile(file, 'k'.repeat(40));
-    const service = await start({ ADMIN_KEY_FILE: file, WORKERS });
+    const service = await start({ ADMIN_KEY_FILE: file });
     const ann = await token();
     expect(await statuses(service, ann)).toEqual([200]);
     const url = `${service.adminUrl}/revocations`;
@@ -142,7 +142,7 @@ describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
   it('SHARED_SIGNALS: pushed events → tokens refused; a stale stream is degraded', async () => {
     const transmitter = await startTransmitter();
     closers.push(() => transmitter.stop());
-    const [secret, file] = [join(folder, 'push'), join(folder, `streams-${WORKERS}.json`)];
+    const [secret, file] = [join(folder, 'push'), join(folder, `streams.json`)];
     await writeFile(secret, 'Bearer pushed\n');
     await writeFile(
       file,
@@ -159,7 +159,7 @@ describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
     );
     const service = await startService({
       environment: {
-        ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, WORKERS, SHARED_SIGNALS: file },
+        ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, SHARED_SIGNALS: file },
         ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile, EXTERNAL_URL: 'https://api.example' },
       },
     });
@@ -287,7 +287,7 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     const redis = await startTestRedis();
     closers.push(() => redis.stop());
     const environment = { LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url };
-    const [first, second] = [await start({ ...environment, WORKERS: '2' }), await start(environment)];
+    const [first, second] = [await start(environment), await start(environment)];
     const ended = await token();
     expect([await statuses(first, ended), await statuses(second, ended)]).toEqual([[200], [200]]);
     expect(await sendLogout(first)).toBe(200);
@@ -340,7 +340,7 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     closers.push(() => service.stop());
     expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(503);
     await redis.restart();
-    await awaitWorkers(service, '1');
+    await awaitReady(service);
   });
 });
 

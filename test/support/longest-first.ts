@@ -22,7 +22,7 @@ export const longestFiles: readonly string[] = [
   'explain/explain',
   'explain/catalogue',
   'gate/reload',
-  'server/process/workers',
+  'server/process/supervisor',
   'server/listener/pipelining',
   'cli/doctor/peer-checks',
   'serve/dpop-clients',

@@ -8,21 +8,21 @@ import { send } from './http-client.ts';
 import { requireProgram } from './programs.ts';
 import { superviseChild } from './service-process.ts';
 
-/** A Prometheus that scrapes one target twice a second. */
+/** A Prometheus that scrapes its targets twice a second. */
 export interface Prometheus {
   /** Values of the series that a query gives, at a time in seconds since the epoch. */
   query(text: string, time: number): Promise<readonly number[]>;
   stop(): Promise<void>;
 }
 
-/** Starts Prometheus on a free port of loopback; `target` is `host:port`. */
-export async function startPrometheus(target: string): Promise<Prometheus> {
+/** Starts Prometheus on a free port of loopback; each target is `host:port`. */
+export async function startPrometheus(targets: readonly string[]): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-prometheus-'));
   const file = join(folder, 'prometheus.yml');
   await writeFile(
     file,
     `global: { scrape_interval: 500ms }
-scrape_configs: [{ job_name: portcullis, static_configs: [{ targets: ['${target}'] }] }]
+scrape_configs: [{ job_name: portcullis, static_configs: [{ targets: ${JSON.stringify(targets)} }] }]
 `,
   );
   const port = await findFreePort();

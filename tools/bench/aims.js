@@ -139,9 +139,6 @@ const pace = (label, name, other, more) => ({
   ...more,
 });
 
-/** Ratio of the cost with two workers or processes and with one. */
-const twoToOne = ({ 1: one = [], 2: two = [] } = {}) => combine([two, one], ([above, below]) => above / below);
-
 /** Far from their aims: a wider interval says as much. */
 const peer = { within: 0.1, digits: 1 };
 const own = (workload) => /** @type {Pair} */ (['portcullis', workload]);
@@ -200,13 +197,6 @@ export const limits = [
   gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy', undefined),
   gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy', undefined),
   requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
-  {
-    name: 'cost of a DPoP request, two workers : one worker',
-    ...http,
-    covers: 'one and two workers on two processors',
-    pairs: [],
-    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.dpop),
-  },
   requests('Bun, cold : HAProxy jwt_verify', ['portcullis-bun', 'cold'], ['haproxy', 'cold']),
   multiple('cost of the open endpoint, with a token : without a token', own('open-token'), own('open')),
   {
@@ -228,20 +218,6 @@ export const limits = [
     ['keys-floor', 'dpop-keys'],
     ['dpop-floor', 'dpop'],
   ),
-  {
-    name: 'cost of OpenSSL’s ES256 check, two processes at the same time : one process',
-    ...http,
-    covers: 'no service, two processors',
-    pairs: [],
-    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.checks),
-  },
-  {
-    name: 'cost of a request without messages between workers, two workers : one worker',
-    ...http,
-    covers: 'one and two workers on two processors',
-    pairs: [],
-    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.cpu),
-  },
 ];
 
 /**

@@ -73,7 +73,7 @@ function workloadTable({ samples, waking: { waking } }, workload) {
   );
 }
 
-function figureTables({ figures: { start, memory, workers, growth } }) {
+function figureTables({ figures: { start, memory, growth } }) {
   const all = [];
   if (start !== undefined) {
     const { milliseconds } = start;
@@ -96,25 +96,6 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
           row(`${thousands(memory.seen.full)} distinct tokens seen`, full),
           row(`${thousands(memory.seen.many)} distinct tokens seen`, many),
         ],
-      ),
-    );
-  }
-  if (workers !== undefined) {
-    const row = (name, rates, cpu) => [
-      name,
-      thousands(median(rates)),
-      cpu === undefined ? '' : decimals(median(cpu), 1),
-    ];
-    all.push(
-      table(
-        ['workers, 32 connections for each, on both processors with the load', 'requests/s', 'CPU µs'],
-        ['1', '2'].flatMap((count) => [
-          row(`${count}: one token`, workers.rates[count], workers.cpu[count]),
-          row(`${count}: DPoP, one key`, workers.dpopRates[count], workers.dpop[count]),
-          ...(workers.checks?.[count]?.length > 0
-            ? [[`${count}: OpenSSL’s ES256 check, no service`, '', decimals(median(workers.checks[count]), 1)]]
-            : []),
-        ]),
       ),
     );
   }

@@ -63,7 +63,7 @@ function fleetTable({ http, fleet }) {
       const share = checksPerToken(uses, workers) / uses;
       const each = Math.ceil(workers / instances);
       const mebibytes = memory && instances * ((each > 1 ? median(memory.idle) : 0) + each * memory.mebibytes.many);
-      const fetches = fleet && (2 * fleet.outcomes.calm.mean * instances) / fleet.instances;
+      const fetches = fleet && (2 * fleet.outcomes.calm.mean * instances * each) / fleet.instances;
       return [
         `${thousands(uses)} calls with each token, ${instances} ${instances === 1 ? 'instance' : 'instances'}`,
         thousands(million / instances),

@@ -86,12 +86,12 @@ const service = startChild([process.execPath, 'dist/cli/main.js', 'serve'], {
   env: {
     ...{ PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: identity.certificateFile, ADMIN_PORT: 'off', LOG_GRANTS: 'none' },
     ...{ TLS_CERT: identity.certificateFile, TLS_KEY: identity.keyFile, HOST: '127.0.0.1', PORT: `${servicePort}` },
-    ...{ ISSUER: provider.issuer, IDP_AUDIENCE: audience, LOGOUT_CLIENTS: client, WORKERS: '2' },
+    ...{ ISSUER: provider.issuer, IDP_AUDIENCE: audience, LOGOUT_CLIENTS: client },
   },
   stdio: ['ignore', 'ignore', 'inherit'],
 });
 
-/** Statuses of the service on several connections, so that each worker has some. */
+/** Statuses of the service on several connections. */
 async function statuses(token) {
   const own = { headers: { authorization: `Bearer ${token}`, connection: 'close' } };
   const calls = Array.from({ length: 8 }, () => fetch(`https://localhost:${servicePort}/api/private-scoped`, own));

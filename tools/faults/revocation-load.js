@@ -1,8 +1,8 @@
-// Rows about revocations under load: the time until every worker refuses, and many cutoffs a second.
+// Rows about revocations under load: the time until every instance refuses, and many cutoffs a second.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAsker } from '../load/asker.js';
 import { startRedis } from '../shared/redis.js';
-import { ask, formatLogout, formatRequest, openWatchers, validKinds } from './revocation-scene.js';
+import { ask, formatLogout, formatRequest, openWatcher, validKinds } from './revocation-scene.js';
 
 /** Milliseconds after the confirmation of a logout. */
 const bound = 1000;
@@ -33,10 +33,10 @@ async function countAccepted({ instances }, tokens) {
   return accepted;
 }
 
-/** One logout after the other; each is awaited on a connection of every worker of every instance. */
+/** One logout after the other; each is awaited on a connection of every instance. */
 async function playLogouts(scene) {
   const { quick, provider, instances } = scene;
-  const watchers = (await Promise.all(instances.map((each) => openWatchers(each, provider.token('watcher'))))).flat();
+  const watchers = await Promise.all(instances.map((each) => openWatcher(each, provider.token('watcher'))));
   const senders = instances.map(({ port }) => openAsker(port));
   const endValid = await startValid(scene, 2000);
   const counts = { confirmed: 0, retries: 0, accepted: 0 };
@@ -65,7 +65,7 @@ async function playLogouts(scene) {
   const seconds = (performance.now() - startedAt) / 1000;
   const valid = await endValid();
   for (const each of [...watchers, ...senders]) each.close();
-  const note = `${Math.round(valid.requests / seconds)} valid a second; refused by every worker, p99`;
+  const note = `${Math.round(valid.requests / seconds)} valid a second; refused by every instance, p99`;
   return { ...counts, ...valid, waits, note, left: await countAccepted(scene, tokens) };
 }
 

@@ -1,18 +1,15 @@
 // Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openAsker } from '../load/asker.js';
 import { until } from '../shared/network.js';
-import { childrenOf, processorCount, startChild } from '../shared/processes.js';
+import { processorCount, startChild } from '../shared/processes.js';
 import { startProvider } from '../shared/provider.js';
 import { makeIssuerKey, signJws } from '../shared/tokens.js';
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const audience = 'https://api.example/';
 const event = 'http://schemas.openid.net/event/backchannel-logout';
-const workers = 2;
 const path = '/api/private';
 export const now = () => Math.floor(Date.now() / 1000);
 
@@ -30,12 +27,12 @@ export async function openProvider(identity) {
   return { issuer, identity, token, logoutToken, stop: () => provider.stop() };
 }
 
-/** Starts an instance with two workers. Resolves when it is ready. */
+/** Starts an instance. Resolves when it is ready. */
 export async function startInstance({ issuer, identity }, redis) {
   const environment = {
     ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_GRANTS: 'none' },
     ...{ ISSUER: issuer, IDP_AUDIENCE: audience, NODE_EXTRA_CA_CERTS: identity.certificateFile },
-    ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, WORKERS: String(workers), ALGORITHMS: 'ES256' },
+    ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, ALGORITHMS: 'ES256' },
   };
   const started = startChild([process.execPath, main, 'serve'], {
     env: environment,
@@ -50,7 +47,7 @@ export async function startInstance({ issuer, identity }, redis) {
   return { ...started, url, adminUrl, port: Number(new URL(url).port) };
 }
 
-/** Status of one request on a new connection, so that any worker may get it; 0 if the connection broke. */
+/** Status of one request on a new connection; 0 if the connection broke. */
 export function send(url, target, { method = 'GET', headers = {}, body = '' } = {}) {
   return new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false });
@@ -85,36 +82,9 @@ export const validKinds = (tokens) => [
   { name: 'valid', weight: 1, expect: [200], timed: true, source: { type: 'fixed', path, tokens } },
 ];
 
-/** Opens connections until each worker of an instance has one. Call it before the instance has other clients. */
-export async function openWatchers({ child, port }, token) {
-  const watchers = [];
-  const pids = childrenOf(child.pid);
-  for (let tries = 0; tries < 40; tries++) {
-    const asker = openAsker(port);
-    watchers.push(asker);
-    await asker.ask(formatRequest(token));
-    const isCovered = pids.every((pid) => countConnections(pid, port) > 0);
-    if (pids.length === workers && isCovered) return watchers;
-    await sleep(10);
-  }
-  throw new Error('a worker gets no connection');
-}
-
-/** Established connections of a process at a port. */
-function countConnections(pid, port) {
-  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const inodes = new Set();
-  for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n').slice(1)) {
-    const [, address, , state, , , , , , inode] = line.trim().split(/\s+/);
-    if (address?.endsWith(local) && state === '01') inodes.add(`socket:[${inode}]`);
-  }
-  return readdirSync(`/proc/${pid}/fd`).filter((fd) => inodes.has(readLink(`/proc/${pid}/fd/${fd}`))).length;
-}
-
-function readLink(file) {
-  try {
-    return readlinkSync(file);
-  } catch {
-    return ''; // it was closed
-  }
+/** Opens a connection to an instance that has had one response. */
+export async function openWatcher({ port }, token) {
+  const asker = openAsker(port);
+  await asker.ask(formatRequest(token));
+  return asker;
 }

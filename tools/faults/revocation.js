@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
-import { childrenOf, endChild } from '../shared/processes.js';
+import { endChild } from '../shared/processes.js';
 import { startRedis, startSentinels } from '../shared/redis.js';
 import { quantile } from '../shared/statistics.js';
 import { loadRows } from './revocation-load.js';
@@ -112,17 +112,6 @@ const rows = {
       for (let i = 0; i < 5; i++) {
         await redis.command('CLIENT', 'PAUSE', '800', 'ALL');
         await sleep(1200);
-      }
-    }),
-  },
-  'worker-killed': {
-    quick: true,
-    open: startRedis,
-    play: during(async ({ instances }) => {
-      for (let i = 0; i < 3; i++) {
-        const [worker] = childrenOf(instances[0].child.pid);
-        if (worker !== undefined) process.kill(worker, 'SIGKILL');
-        await sleep(1500);
       }
     }),
   },

@@ -28,9 +28,7 @@ function makeRules(issuer, generation) {
 
 const reloads = {
   name: 'gate-reloads',
-  title: ({ quick }) => `the gate as the proxy, two workers: ${quick ? 100 : '1 000'} reloads under load`,
-  // A primary and two workers; V8 keeps a larger young generation in each of them from Node 24 on.
-  maxMemory: Number.parseInt(process.versions.node, 10) >= 24 ? 400 : undefined,
+  title: ({ quick }) => `the gate as the proxy: ${quick ? 100 : '1 000'} reloads under load`,
   async open({ folder }) {
     const file = join(folder, 'rules.json');
     const upstream = createServer((_incoming, outgoing) => outgoing.end('{}')).listen(0, '127.0.0.1');
@@ -42,7 +40,6 @@ const reloads = {
     };
     return {
       write,
-      workers: 2,
       words(issuer) {
         write(makeRules(issuer, 1));
         return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${port}`];
@@ -65,7 +62,7 @@ const reloads = {
       const isIn = await awaitGeneration(service, generation);
       scene.demand(isIn, `the rules of generation ${generation} are not in force`);
       if (!isIn) break;
-      // After this reload no worker may use the old rules.
+      // After this reload no decision may use the old rules.
       for (let i = 0; i < 4; i++) {
         const answer = await fetch(`http://127.0.0.1:${service.port}/comes`, { headers: { connection: 'close' } });
         await answer.body?.cancel();
@@ -79,7 +76,7 @@ const reloads = {
     if (!scene.bench.quick) scene.demand(isLevel(scene.samples), 'memory still grows at the end');
     const [third, last] = peaks(scene.samples);
     scene.note(
-      `${count} reloads in ${seconds.toFixed(0)} s; each was in force in both workers when it was said to be; ` +
+      `${count} reloads in ${seconds.toFixed(0)} s; each was in force when it was said to be; ` +
         `memory at most ${third.toFixed(0)} MiB in the third quarter, ${last.toFixed(0)} MiB in the last`,
     );
   },

@@ -34,7 +34,7 @@ const markers = {
     scene.demand(total.requests >= requests, `only ${total.requests} requests were sent`);
     scene.note(
       `${total.requests} requests of ${first - 1} connections in ${total.writes} writes (seed ${seed}), to serve, the gate ` +
-        `and the adapters, with TLS and with workers; ${total.tunnels} tunnels and ${total.lines} log lines compared`,
+        `and the adapters, with TLS; ${total.tunnels} tunnels and ${total.lines} log lines compared`,
     );
   },
 };

@@ -40,26 +40,6 @@ const pipelining = {
   },
 };
 
-const workerKilledInOutage = {
-  name: 'worker-killed-in-outage',
-  title: 'provider down, then one of two workers killed',
-  setup: { workers: 2 },
-  async play(scene) {
-    const { service } = scene;
-    await scene.begin();
-    await scene.sleep(scene.pace(2, 1));
-    await scene.breakProvider('down');
-    const [victim] = service.workers();
-    process.kill(victim, 'SIGKILL');
-    const isBack = (await service.awaitLines('worker_exited', 1, 10)) && (await service.awaitReady(30));
-    scene.faultEnds();
-    scene.demand(isBack, 'the worker was not replaced by a ready one');
-    await scene.sleep(scene.pace(3, 1.5));
-    const { cut } = await scene.load.state('steady');
-    scene.note(`the new worker has the keys of the others; ${cut} requests died with the worker and were sent again`);
-  },
-};
-
 const restartInOutage = {
   name: 'restart-in-outage',
   title: 'provider down, then a restart with `KEYS_CACHE`',
@@ -88,9 +68,9 @@ const restartInOutage = {
   },
 };
 
-const sigtermWorkers = {
-  name: 'sigterm-workers',
-  title: ({ quick }) => `SIGTERM with two workers under new connections, ${quick ? 3 : 10} times, with a drain`,
+const sigtermDrain = {
+  name: 'sigterm-drain',
+  title: ({ quick }) => `SIGTERM under new connections, ${quick ? 3 : 10} times, with a drain`,
   setup: {},
   processes: 11,
   async play(scene) {
@@ -103,7 +83,7 @@ const sigtermWorkers = {
       const service = await startService({
         provider: scene.provider,
         identity: scene.bench.identity,
-        environment: { WORKERS: '2', DRAIN_DELAY: '3' },
+        environment: { DRAIN_DELAY: '3' },
       });
       const arrivals = startArrivals(service.port, { rate: 500 });
       await scene.sleep(0.5);
@@ -155,4 +135,4 @@ const blockedLog = {
 };
 
 /** Rows of starts and stops, and of those who do not listen. */
-export const lifecycleRows = [pipelining, workerKilledInOutage, restartInOutage, sigtermWorkers, blockedLog];
+export const lifecycleRows = [pipelining, restartInOutage, sigtermDrain, blockedLog];

@@ -82,29 +82,6 @@ const sigterm = {
   },
 };
 
-const workerKilled = {
-  name: 'worker-killed',
-  title: 'one of two workers killed',
-  setup: { workers: 2 },
-  async play(scene) {
-    const { service } = scene;
-    await scene.begin();
-    await scene.sleep(scene.pace(3, 1.5));
-    const [victim] = service.workers();
-    process.kill(victim, 'SIGKILL');
-    const killedAt = performance.now();
-    scene.faultEnds();
-    const isBack = (await service.awaitLines('worker_exited', 1, 10)) && (await service.awaitReady(30));
-    scene.demand(isBack, 'the worker was not replaced');
-    await scene.sleep(scene.pace(3, 1.5));
-    const { cut } = await scene.load.state('steady');
-    scene.note(
-      `${cut} requests died with the worker and got a response on their second try; a new worker after ` +
-        `${((performance.now() - killedAt) / 1000 - scene.pace(3, 1.5)).toFixed(1)} s`,
-    );
-  },
-};
-
 const stall = {
   name: 'stall',
   title: 'event loop stalled for 2 s (SIGSTOP)',
@@ -125,4 +102,4 @@ const stall = {
 };
 
 /** Rows of the processes. */
-export const processRows = [clockStep, sigterm, workerKilled, stall];
+export const processRows = [clockStep, sigterm, stall];

@@ -13,8 +13,8 @@ const connections = 64;
 export const keysSeconds = 33;
 
 /**
- * Opens a scene. `setup`: the number of published keys, `maxAge` of the key set, `environment` of the service, its
- * `workers`, and `providerDown` if the provider is down before the service starts. `words` returns the command line for
+ * Opens a scene. `setup`: the number of published keys, `maxAge` of the key set, `environment` of the service, and
+ * `providerDown` if the provider is down before the service starts. `words` returns the command line for
  * an issuer, instead of `serve`.
  */
 export async function openScene(bench, setup) {
@@ -23,7 +23,6 @@ export async function openScene(bench, setup) {
     keys = bench.keys.slice(0, countKeys),
     maxAge,
     environment = {},
-    workers = 1,
     providerDown = false,
     words,
   } = setup;
@@ -34,8 +33,7 @@ export async function openScene(bench, setup) {
   const downs = [];
   let downSince;
   if (providerDown) await breakProvider('down');
-  const settings = workers > 1 ? { ...environment, WORKERS: `${workers}` } : environment;
-  const services = [await startService({ provider, identity, environment: settings, words: words?.(issuer) })];
+  const services = [await startService({ provider, identity, environment, words: words?.(issuer) })];
   if (!providerDown && !(await services[0].awaitLines('keys_fetched', 1, keysSeconds))) {
     throw new Error('the service has found no keys');
   }

@@ -1,6 +1,5 @@
-// npm run soak [-- --minutes N] [-- --kill-every N]: two workers at 70 % of their capacity. The provider rotates its
-// key every minute, and a worker is killed every five (`--kill-every`). Prints the slope of the resident memory of all
-// processes; exits with 1 if a decision was wrong, a request that was read got no response, a 5xx has no reason, or
+// npm run soak [-- --minutes N]: a service at 70 % of its capacity. The provider rotates its key every minute. Prints the
+// slope of the resident memory; exits with 1 if a decision was wrong, a request that was read got no response, a 5xx has no reason, or
 // memory kept growing.
 import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
@@ -12,21 +11,18 @@ import { makeKeys, mint, steadyKinds } from './tokens.js';
 
 const share = 0.7;
 const connections = 64;
-/** Seconds between two samples of the memory, and without samples after a kill. */
+/** Seconds between two samples of the memory. */
 const sampleSeconds = 5;
-const settleSeconds = 30;
 /** Share of the run in which heaps find their size; nothing is concluded from it. */
 const warmShare = 0.2;
 /** A rise over the whole run that is more than this share of the memory is a leak. Short runs are over too soon to tell. */
 const maxRise = 0.1;
 const leastMinutes = 30;
 
-const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '60' }, 'kill-every': { type: 'string', default: '5' } },
-});
-const [minutes, killEvery] = [values.minutes, values['kill-every']].map(Number);
-if (![minutes, killEvery].every((each) => Number.isInteger(each) && each >= 1 && each <= 600)) {
-  process.stderr.write('Write whole numbers of minutes from 1 to 600: npm run soak -- --minutes 60 --kill-every 5\n');
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '60' } } });
+const minutes = Number(values.minutes);
+if (!(Number.isInteger(minutes) && minutes >= 1 && minutes <= 600)) {
+  process.stderr.write('Write a whole number of minutes from 1 to 600: npm run soak -- --minutes 60\n');
   process.exit(64);
 }
 process.exitCode = await main();
@@ -38,21 +34,19 @@ async function main() {
   const keys = await makeKeys(minutes + 1);
   const bench = { quick: false, folder, load, identity: await makeIdentity(folder), keys };
   pinThis();
-  const scene = await openScene(bench, { workers: 2, maxAge: 60 });
+  const scene = await openScene(bench, { maxAge: 60 });
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1000;
   const rate = Math.max(1, Math.round((await measureCapacity(scene)) * share));
   print(`${minutes} minutes at ${rate} requests a second`);
 
   const samples = [];
-  let quietUntil = 0;
   const sampling = setInterval(() => {
-    if (seconds() >= quietUntil) samples.push({ at: seconds(), memory: scene.service.memory() });
+    samples.push({ at: seconds(), memory: scene.service.memory() });
   }, sampleSeconds * 1000);
 
   const total = { sent: 0, answered: 0, cut: 0, lost: 0, dropped: 0, wrong: {}, unexplained: {} };
   const problems = [];
-  let kills = 0;
   let before;
   for (let minute = 0; minute < minutes; minute++) {
     const endsAt = performance.now() + 60_000;
@@ -61,8 +55,6 @@ async function main() {
     scene.provider.publish(keys.slice(Math.max(0, minute - 1), minute + 1));
     const token = mint(current, scene.issuer);
     if (!(await scene.awaitStatus(token, 200, 15))) problems.push(`minute ${minute}: the new key was not found`);
-    // Every worker hears of it a moment after the first.
-    await scene.sleep(0.5);
     const kinds = steadyKinds(current, scene.issuer);
     if (withdrawn !== undefined) {
       const tokens = [mint(withdrawn, scene.issuer)];
@@ -77,13 +69,6 @@ async function main() {
     await scene.send(stream, { rate, connections, kinds });
     if (before !== undefined) add(total, await scene.stopStream(before));
     before = stream;
-    if (minute % killEvery === killEvery - 1) {
-      await scene.sleep(20);
-      const [victim] = scene.service.workers();
-      quietUntil = seconds() + settleSeconds;
-      process.kill(victim, 'SIGKILL');
-      kills++;
-    }
     await scene.sleep(Math.max(0, endsAt - performance.now()) / 1000);
     const { answered } = await load.state(stream);
     const memory = scene.service.memory();
@@ -91,9 +76,6 @@ async function main() {
   }
   add(total, await scene.stopStream(before));
   clearInterval(sampling);
-  const workers = scene.service.workers().length;
-  if (workers !== 2) problems.push(`${workers} workers at the end`);
-  if (scene.service.countLines('worker_exited') !== kills) problems.push('a worker has exited without a kill');
   const { slope, rise, mean } = measureSlope(samples.filter(({ at }) => at > minutes * 60 * warmShare));
   await scene.close();
   await load.end();
@@ -107,9 +89,8 @@ sent                  ${total.sent}
 wrong                 ${count(total.wrong)}
 unanswered            ${total.lost}
 5xx without a reason  ${count(total.unexplained)}
-repeated              ${total.cut} (their worker was killed, or closed the connection unread)
-workers killed        ${kills}
-resident memory       ${mean.toFixed(0)} MiB, slope ${slope.toFixed(2)} MiB an hour, over all processes
+repeated              ${total.cut} (the service closed the connection unread)
+resident memory       ${mean.toFixed(0)} MiB, slope ${slope.toFixed(2)} MiB an hour
 ${problems.length === 0 ? 'nothing was broken' : `BROKEN: ${problems.join('; ')}`}`);
   return problems.length === 0 ? 0 : 1;
 }

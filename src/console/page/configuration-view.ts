@@ -3,11 +3,10 @@ import { Empty, Time } from './parts.ts';
 import { html, type View } from './view.ts';
 
 export function ConfigurationView({ state }: { readonly state: ConsoleState }): View {
-  const { command, routes, keys, settings, notes, checks, workers, version } = state;
+  const { command, routes, keys, settings, notes, checks, version } = state;
   const facts = [
     ...settings.map(([name, value]) => [name, html`<code class="plain">${value}</code>`] as const),
     ...Object.entries(checks).map(([name, value]) => [`Check: ${name}`, value] as const),
-    ['Processes', workers] as const,
     ['Version', version] as const,
   ];
   return html`<div class="stack">

@@ -11,7 +11,7 @@ import { readTryOptions, type Tries } from './tries.ts';
 export interface ConsoleOptions {
   readonly hub: Hub;
   readonly key: ConsoleKey;
-  readonly state: () => Promise<ConsoleState>;
+  readonly state: () => ConsoleState;
   readonly tries: Tries;
   readonly paste: ExplainPasted;
 }
@@ -56,7 +56,7 @@ export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions)
         ? undefined
         : text(503, 'Too many pages are open. Close one.');
     }
-    if (path === '/console/api/state') return json(await state());
+    if (path === '/console/api/state') return json(state());
     if (path.startsWith(decisionPrefix)) {
       const detail = await awaitDecision(hub, path.slice(decisionPrefix.length));
       return detail === undefined ? text(404, 'The service no longer has this decision.') : json(detail);

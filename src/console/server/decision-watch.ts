@@ -1,11 +1,9 @@
-import cluster from 'node:cluster';
 import { describeTarget } from '../../gate/match/request-target.ts';
-import type { CreateDecisionWatch, SendBatch } from '../../server/console/opened-console.ts';
-import type { Decision, DecisionFacts, Outcome } from '../../server/console/wire.ts';
+import type { CreateDecisionWatch } from '../../server/console/opened-console.ts';
+import type { Decision, DecisionBatch, DecisionFacts, Outcome } from '../../server/console/wire.ts';
 import { type Exchange, unmatched } from '../../server/http/exchange.ts';
 import { showText } from '../../shown-text.ts';
 import { createCheckExplainer } from './explained-checks.ts';
-import { offerPaste } from './pasted.ts';
 
 /** Interval of batches, in milliseconds. */
 const interval = 100;
@@ -17,27 +15,21 @@ const requestIdForm = /^[\w.:-]{1,128}$/;
 /** Maximum length of a method. Every registered method is shorter. */
 const maxMethod = 20;
 
-/** Sends the decisions of this process in batches: one, and a second one while the first is in flight. Excess decisions are only counted. */
-export function openDecisionWatch(send: SendBatch): CreateDecisionWatch {
+/** Passes decisions on in batches. Excess decisions are only counted. */
+export function openDecisionWatch(take: (batch: DecisionBatch) => void): CreateDecisionWatch {
   return (options) => {
-    if (cluster.isWorker) offerPaste(options);
     let batch = createBatch();
-    let hasMore = false;
-    let isBusy = false;
+    let isScheduled = false;
     const flush = (): void => {
       const { refused, others, facts, dropped } = batch;
       const decisions = [...refused, ...others].toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
       batch = createBatch();
-      hasMore = false;
-      send({ decisions, facts, dropped }, () => {
-        isBusy = false;
-        if (hasMore) schedule();
-      });
+      isScheduled = false;
+      take({ decisions, facts, dropped });
     };
     const schedule = (): void => {
-      hasMore = true;
-      if (!isBusy) setTimeout(flush, interval).unref();
-      isBusy = true;
+      if (!isScheduled) setTimeout(flush, interval).unref();
+      isScheduled = true;
     };
     const explainChecks = createCheckExplainer(options, (facts) => {
       if (batch.facts.length < maxFacts) batch.facts.push(facts);

@@ -10,7 +10,7 @@ import { createConsole } from './console.ts';
 import { openDecisionWatch } from './decision-watch.ts';
 import { type ConsoleKey, openConsoleKey } from './entrance.ts';
 import { createHub, type Hub } from './hub.ts';
-import { createWorkerPaste, explainPasted } from './pasted.ts';
+import { type ExplainPasted, explainPasted, failed } from './pasted.ts';
 import { openTries } from './tries.ts';
 
 /** Opens the console and writes its key. Rejects with `StartFailure` if the key file cannot be written. */
@@ -18,24 +18,20 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
   const hub = createHub(nameSettings(settings));
   const key = await openKey(settings.consoleKeyFile, log);
   const tries = openTries();
-  const watchDecisions = openDecisionWatch((batch, onTaken) => {
-    hub.take(batch);
-    onTaken();
-  });
-  let paste = createWorkerPaste();
+  const watchDecisions = openDecisionWatch(hub.take);
+  let paste: ExplainPasted = async () => failed;
   return {
     log: copyLines(log, hub),
     watchDecisions(options) {
       paste = (text) => explainPasted(text, options);
       return watchDecisions(options);
     },
-    take: hub.take,
-    createListener({ command, workers, readiness, routes, keys }) {
+    createListener({ command, readiness, routes, keys }) {
       const version = readVersion();
-      const state = async (): Promise<ConsoleState> => {
-        const { ready, checks } = await readiness();
+      const state = (): ConsoleState => {
+        const { ready, checks } = readiness();
         return {
-          ...{ command: command.name, keyFile: settings.consoleKeyFile, version, workers, ready, checks },
+          ...{ command: command.name, keyFile: settings.consoleKeyFile, version, ready, checks },
           settings: describeSettings(settings, command),
           ...{ routes: routes(), keys: keys(), notes: hub.notes(), tries: tries.isOffered() },
         };

@@ -1,4 +1,3 @@
-import cluster from 'node:cluster';
 import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
@@ -6,51 +5,15 @@ import { readInput } from '../../explain/input/read-input.ts';
 import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
-import { createPendingRequests } from '../../server/process/pending-requests.ts';
 import { showText } from '../../shown-text.ts';
 import { explainRequest } from './explained-checks.ts';
 
-type ToWorker = { readonly type: 'paste'; readonly id: number; readonly text: string };
-type FromWorker = { readonly type: 'pasted'; readonly id: number; readonly result: PasteResult };
-
-/** Limit of one explanation by a worker, in milliseconds. */
-const timeout = 5000;
 /** Maximum number of explained requests. */
 const maxCalls = 50;
-const failed = { problem: 'The service cannot explain it now. Try again.' };
+export const failed: PasteResult & PastedRequest = { problem: 'The service cannot explain it now. Try again.' };
 
 /** Explains pasted text by the rules of this process. Neither the text nor the result is kept. */
 export type ExplainPasted = (text: string) => Promise<PasteResult>;
-
-/** Explains for the primary process, which has no rules. */
-export function offerPaste(options: DecisionWatchOptions): void {
-  process.on('message', ({ type, id, text }: ToWorker) => {
-    if (type !== 'paste') return;
-    const send = (result: PasteResult): void => {
-      const message: FromWorker = { type: 'pasted', id, result };
-      if (process.connected) process.send?.(message, undefined, {}, () => {});
-    };
-    // A pasted text must not end the worker.
-    explainPasted(text, options).then(send, () => send(failed));
-  });
-}
-
-/** Sends the text to the workers, which have the rules. The first result counts: a worker that is starting sends none. */
-export function createWorkerPaste(): ExplainPasted {
-  const pending = createPendingRequests<PasteResult>();
-  cluster.on('message', (_, { type, id, result }: FromWorker) => {
-    if (type === 'pasted') pending.settle(id, result);
-  });
-  return async (text) => {
-    const result = await pending.request(timeout, (id) => {
-      const message: ToWorker = { type: 'paste', id, text };
-      // A worker that has ended meanwhile sends no result.
-      for (const worker of Object.values(cluster.workers ?? {}))
-        if (worker?.isConnected()) worker.send(message, () => undefined);
-    });
-    return result ?? failed;
-  };
-}
 
 export async function explainPasted(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
   const input = readInput(text, { entry: 'all' });

@@ -1,5 +1,5 @@
-import { createPendingRequests } from '../../server/process/pending-requests.ts';
 import { type TryOptions, type TryResult, tryKinds, tryMethods } from '../page/try-wire.ts';
+import { createPendingRequests } from './pending-requests.ts';
 
 /** Sends requests with tokens of the local provider. Only `dev` offers it. */
 export interface Tries {

@@ -5,7 +5,7 @@ import { readRegularFile } from '../../server/lifecycle/file.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { RulesError } from '../rules/rules.ts';
 
-/** PEM files of assertion keys, as read: they reach workers in this form. */
+/** PEM files of assertion keys, as read. */
 export interface AssertionKeyFiles {
   readonly signing: KeyFile | undefined;
   /** Keys of which only the public part is served. */

@@ -29,7 +29,6 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
   metrics.gauge({
     name: 'portcullis_upstream_up',
     help: '1 if the last connection to the upstream succeeded, otherwise 0.',
-    aggregate: 'max',
     read: readEach((proxy) => (proxy.isReachable() ? 1 : 0)),
   });
   const latency = metrics.histogram(

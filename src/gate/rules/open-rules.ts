@@ -17,17 +17,13 @@ export interface OpenRulesOptions {
   readonly readKeys?: () => AssertionKeyFiles | undefined;
 }
 
-export interface OwnedRules extends RulesSource {
-  current(): RulesFile;
-}
-
 const retryInterval = 1000;
 
 /**
  * Reads the rules, and reads them again on SIGHUP or once a changed file stays unchanged. New rules are validated
  * completely before any of them is active; after an error the old rules stay active, and one log line gives the reason.
  */
-export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions): OwnedRules {
+export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions): RulesSource {
   const readFile = (): RulesFile => ({ ...readOrigin(origin), keys: readKeys?.() });
   let file = readFile();
   let generation = 0;
@@ -42,10 +38,8 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   const swap = async (next: RulesFile): Promise<void> => {
     const rules = await parseRules(next);
     const prepared = await follower?.prepare(rules, next);
-    const committed = prepared?.commit();
-    // Before the wait: a worker that starts requests the current rules.
+    prepared?.commit();
     file = next;
-    await committed;
     generation++;
     for (const { seen, fix } of findPlaceholders(rules.rules)) {
       log.write('warn', 'rules_doubtful', { file: next.name, problem: `${seen}. ${fix}` });
@@ -68,7 +62,7 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
       lastReloadOk = 0;
       rejected = text;
       log.write('error', 'rules_kept', { file: file.name, generation, problem: messageOf(error) });
-      // An invalid file stays invalid until it changes; a late worker may be ready next time.
+      // An invalid file stays invalid until it changes; the keys of an issuer may be there next time.
       if (!(error instanceof RulesError)) setTimeout(() => void enqueue('request'), retryInterval).unref();
     }
   };
@@ -95,18 +89,15 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   metrics.gauge({
     name: 'portcullis_rules_generation',
     help: 'Number of times that rules became active.',
-    aggregate: 'max',
     read: () => generation,
   });
   metrics.gauge({
     name: 'portcullis_rules_last_reload_ok',
     help: '1 if the rules of the last reload became active, otherwise 0.',
-    aggregate: 'max',
     read: () => lastReloadOk,
   });
 
   return {
-    current: () => file,
     async follow(next) {
       follower = next;
       await swap(file);

@@ -18,8 +18,8 @@ export interface RulesFollower {
 }
 
 export interface PreparedRules {
-  /** Makes the rules active: at once in this process, and then in the workers that it waits for. */
-  commit(): void | Promise<void>;
+  /** Makes the rules active. */
+  commit(): void;
 }
 
 export interface RulesSource {

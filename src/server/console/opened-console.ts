@@ -8,7 +8,7 @@ import type { Readiness } from '../admin/admin.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { DecisionBatch, KeysView, RouteView } from './wire.ts';
+import type { KeysView, RouteView } from './wire.ts';
 
 export interface Authorizer {
   readonly server: ResourceServer<RegisteredClaims>;
@@ -27,9 +27,6 @@ export interface DecisionWatchOptions {
   readonly domainHasScheme: boolean;
 }
 
-/** Sends a batch. The next one waits for `onTaken`. */
-export type SendBatch = (batch: DecisionBatch, onTaken: () => void) => void;
-
 export type WatchDecision = (exchange: Exchange, status: number, milliseconds: number) => void;
 
 export type CreateDecisionWatch = (options: DecisionWatchOptions) => WatchDecision;
@@ -37,18 +34,14 @@ export type CreateDecisionWatch = (options: DecisionWatchOptions) => WatchDecisi
 export interface OpenedConsole {
   /** Writes lines, and records them for the page. */
   readonly log: Log;
-  /** For a service of one process. */
   readonly watchDecisions: CreateDecisionWatch;
-  /** For the decisions of workers. */
-  readonly take: (batch: DecisionBatch) => void;
   createListener(sources: StateSources): RequestListener;
   close(): Promise<void>;
 }
 
 export interface StateSources {
   readonly command: { readonly name: 'serve' | 'gate' };
-  readonly workers: number;
-  readonly readiness: () => Readiness | Promise<Readiness>;
+  readonly readiness: () => Readiness;
   readonly routes: () => readonly RouteView[];
   readonly keys: () => readonly KeysView[];
 }
@@ -61,5 +54,4 @@ export interface OpenConsoleOptions {
 export interface ConsoleLoader {
   /** Opens the console of one service. Rejects with `StartFailure` if the file of the key cannot be written. */
   openConsole(options: OpenConsoleOptions): Promise<OpenedConsole>;
-  openDecisionWatch(send: SendBatch): Promise<CreateDecisionWatch>;
 }

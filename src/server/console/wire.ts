@@ -103,7 +103,6 @@ export interface ConsoleState {
   readonly version: string;
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, string>>;
-  readonly workers: number;
   readonly settings: readonly (readonly [string, string])[];
   readonly routes: readonly RouteView[];
   readonly keys: readonly KeysView[];

@@ -1,6 +1,6 @@
 import { readJwks } from '../../keys/jwks.ts';
 import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../keys/key-set.ts';
-import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
+import type { KeySetEvent } from '../../keys/key-set-options.ts';
 import { messageOf, showText } from '../../shown-text.ts';
 import type { KeysView } from '../console/wire.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
@@ -8,13 +8,10 @@ import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import { collectAlgorithms, type KeyNews, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
+import { type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
 
-/** The keys in the one process that fetches them. Stores them on disk if `KEYS_CACHE` names a file. */
+/** The key sets of a service. Stores them on disk if `KEYS_CACHE` names a file. */
 export interface KeyOwner extends KeySource {
-  news(name: string): KeyNews | undefined;
-  /** Calls the listener after each fetch, failed ones too. */
-  onNews(listener: (name: string, news: KeyNews) => void): void;
   views(): readonly KeysView[];
   close(): Promise<void>;
 }
@@ -28,7 +25,6 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
   const { keysStale: staleSeconds, keysCache: file } = settings;
   const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
   const opened = new Map<string, Opened>();
-  const listeners = new Set<(name: string, news: KeyNews) => void>();
   registerMetrics(metrics, () => opened.values());
   const fetchSeconds = metrics.counter(
     'portcullis_key_fetch_seconds_total',
@@ -41,10 +37,6 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
     const fetched = event.type === 'fetched' ? set.fetched() : undefined;
     if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
     if (fetched !== undefined) cache?.keep(name, fetched);
-    // The key set reports a fetch before it resets earlier failures.
-    setImmediate(() => {
-      for (const listener of listeners) listener(name, describeNews(set, fetched));
-    });
   };
 
   return {
@@ -75,11 +67,6 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
       if (keyLoading === 'at-start') await awaitKeys(keys);
       return keys;
     },
-    news(name) {
-      const set = opened.get(name)?.set;
-      return set && describeNews(set, set.fetched());
-    },
-    onNews: (listener) => void listeners.add(listener),
     views: () => [...opened.values()].map(describeView),
     async close() {
       for (const { set } of opened.values()) set.close();
@@ -92,7 +79,10 @@ function describeKeys(issuer: string, set: ManagedKeySet): Opened {
   return {
     issuer,
     set,
-    algorithms: () => collectAlgorithms(readJwks({ keys: set.fetched()?.keys ?? [] })),
+    algorithms: () => {
+      const { keys } = readJwks({ keys: set.fetched()?.keys ?? [] });
+      return new Set([...keys.values()].flatMap(({ algs }) => [...algs]));
+    },
     problem: () => set.status().lastError?.message,
     // Even if restored keys are usable: the provider may have withdrawn them.
     fetch: () => void set.refetch(),
@@ -112,14 +102,6 @@ async function awaitKeys({ issuer, set }: Opened): Promise<void> {
       exitCodes.unavailable,
     );
   }
-}
-
-function describeNews(set: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
-  const { usableSeconds, lastError, fetches } = set.status();
-  // Infinity has no form in JSON.
-  const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
-  const { generation } = set;
-  return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
 }
 
 function describeView({ issuer, set }: Opened): KeysView {
@@ -170,7 +152,7 @@ function registerMetrics(metrics: Metrics, opened: () => Iterable<Opened>): void
     return series;
   };
   const gauge = (name: string, help: string, of: Read, combine: Combine): void =>
-    metrics.gauge({ name: `portcullis_key_set_${name}`, help, aggregate: 'max', read: () => read(of, combine) });
+    metrics.gauge({ name: `portcullis_key_set_${name}`, help, read: () => read(of, combine) });
   gauge('age_seconds', 'Seconds since the last fetch, by issuer.', ({ ageSeconds }) => ageSeconds, Math.max);
   gauge('keys', 'Usable keys that are loaded, by issuer.', ({ keys }) => keys, add);
   gauge('usable', '1 if tokens of the issuer can be validated, otherwise 0.', ({ usable }) => Number(usable), Math.min);

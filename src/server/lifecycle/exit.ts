@@ -1,5 +1,7 @@
+import cluster from 'node:cluster';
+
 /** Exit statuses of the commands (sysexits.h). */
-export const exitCodes = { ok: 0, usage: 64, unavailable: 69, retry: 75, config: 78 } as const;
+export const exitCodes = { ok: 0, usage: 64, unavailable: 69, config: 78 } as const;
 
 /** The service cannot start. The message is one sentence. */
 export class StartFailure extends Error {
@@ -14,34 +16,58 @@ export class StartFailure extends Error {
 
 export interface Shutdown {
   readonly requested: Promise<void>;
-  request(): void;
-}
-
-export interface ShutdownOptions {
-  readonly onSignal?: () => void;
+  /** Resolves when the parent process has ended: there is no time to drain. */
+  readonly abandoned: Promise<void>;
 }
 
 /** Exit status of a process that a signal ended: 128 and its number. */
 const exitStatuses = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/**
- * Listens for SIGTERM and SIGINT. The first signal starts a graceful shutdown, or calls `onSignal`; the second exits. A
- * process with a channel to its parent also stops when the channel closes.
- */
-export function watchSignals(options: ShutdownOptions = {}): Shutdown {
-  let request = () => {};
-  const requested = new Promise<void>((resolve) => {
-    request = resolve;
+/** Variable with the number of a process that a supervisor has started. */
+export const numberVariable = 'SUPERVISED_PROCESS';
+
+/** Number of this process, from 1; `undefined` without a supervisor. */
+export const processNumber = process.send === undefined ? undefined : Number(process.env[numberVariable]) || undefined;
+
+/** Milliseconds in which a supervised process receives one signal twice: from its group, and from the supervisor. */
+const repeatInterval = 1000;
+
+export function onSignal(signal: NodeJS.Signals, listener: () => void): void {
+  let last = Number.NEGATIVE_INFINITY;
+  process.on(signal, () => {
+    const now = performance.now();
+    if (processNumber !== undefined && now - last < repeatInterval) return;
+    last = now;
+    listener();
   });
-  const { onSignal = request } = options;
-  let seen = false;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (seen) process.exit(exitStatuses[signal]);
-      seen = true;
-      onSignal();
-    });
-  }
-  process.once('disconnect', request);
-  return { requested, request };
+}
+
+/** Lets this process finish its requests if its supervisor is killed: `node:cluster` would exit immediately. */
+export function surviveSupervisor(): void {
+  const { worker } = cluster;
+  // A message to the killed supervisor.
+  worker?.on('error', () => {});
+  worker?.once('disconnect', () => {
+    worker.exitedAfterDisconnect = true;
+  });
+}
+
+/**
+ * Listens for SIGTERM and SIGINT. The first signal starts a graceful shutdown; the second exits. A process with a channel
+ * to its parent also stops when the channel closes.
+ */
+export function watchSignals(): Shutdown {
+  const abandoned = new Promise<void>((resolve) => void process.once('disconnect', resolve));
+  const requested = new Promise<void>((resolve) => {
+    let seen = false;
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      onSignal(signal, () => {
+        if (seen) process.exit(exitStatuses[signal]);
+        seen = true;
+        resolve();
+      });
+    }
+    void abandoned.then(resolve);
+  });
+  return { requested, abandoned };
 }

@@ -1,5 +1,6 @@
 import { messageOf } from '../../shown-text.ts';
 import type { Log } from '../observation/log.ts';
+import { onSignal } from './exit.ts';
 
 export interface Reloads {
   /**
@@ -7,28 +8,22 @@ export interface Reloads {
    * then stay in force.
    */
   add(reload: () => void | Promise<void>): void;
-  request(): void;
 }
 
-/**
- * Reloads on SIGHUP. The signal never ends the process. A worker ignores it, because a signal may reach all processes of a
- * terminal, and reloads on a message of the primary process.
- */
-export function watchReloads(log: Log, { onSignal }: { readonly onSignal: 'reload' | 'ignore' }): Reloads {
+/** Reloads on SIGHUP. The signal never ends the process. */
+export function watchReloads(log: Log): Reloads {
   const reloads = new Set<() => void | Promise<void>>();
   let wasRequested = false;
-  const request = (): void => {
+  onSignal('SIGHUP', () => {
     wasRequested = true;
     for (const reload of reloads) void run(reload, log);
-  };
-  process.on('SIGHUP', onSignal === 'reload' ? request : () => {});
+  });
   return {
     add(reload) {
       reloads.add(reload);
       // During startup a request may arrive between the first read of a file and this call.
       if (wasRequested) void run(reload, log);
     },
-    request,
   };
 }
 

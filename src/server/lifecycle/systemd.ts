@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { Log } from '../observation/log.ts';
+import { processNumber } from './exit.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -7,16 +8,18 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const firstDescriptor = 3;
 
 export function findActivatedSocket({ LISTEN_PID: pid, LISTEN_FDS: count }: Environment): number | undefined {
-  // A child process inherits the variables.
-  return pid === String(process.pid) && Number(count) >= 1 ? firstDescriptor : undefined;
+  // A child process inherits the variables. The supervisor passes the socket to its processes.
+  return pid === String(processNumber === undefined ? process.pid : process.ppid) && Number(count) >= 1
+    ? firstDescriptor
+    : undefined;
 }
 
 /**
  * Notifies systemd (sd_notify(3)) if `NOTIFY_SOCKET` is set. Node cannot send a datagram to a unix socket, so the command
- * of systemd does; the unit needs `NotifyAccess=all`.
+ * of systemd does; the unit needs `NotifyAccess=all`. The supervisor notifies for its processes.
  */
 export function notifySystemd(environment: Environment, state: 'READY=1' | 'STOPPING=1', log: Log): void {
-  if (environment['NOTIFY_SOCKET'] === undefined) return;
+  if (processNumber !== undefined || environment['NOTIFY_SOCKET'] === undefined) return;
   const { PATH, NOTIFY_SOCKET } = environment;
   const child = spawn('systemd-notify', [`--pid=${process.pid}`, state], {
     stdio: 'ignore',

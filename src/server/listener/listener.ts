@@ -2,6 +2,7 @@ import { lstat, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from '../../shown-text.ts';
+import { processNumber } from '../lifecycle/exit.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 export interface ListenAddress {
@@ -11,6 +12,8 @@ export interface ListenAddress {
   readonly port: number;
   /** A listening socket of another process, instead of both. */
   readonly descriptor?: number | undefined;
+  /** True for a listener that the processes of a supervisor do not share. */
+  readonly exclusive?: boolean;
 }
 
 export interface ListenerOptions extends HttpServerOptions, ListenAddress {}
@@ -39,14 +42,14 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 
 /** Rejects with Node's error if the address is unavailable. */
 export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {
-  const { host, port, descriptor } = address;
+  const { host, port, descriptor, exclusive = false } = address;
   const path = readSocketPath(host);
-  if (descriptor === undefined && path !== undefined) await removeStale(path);
+  if (descriptor === undefined && processNumber === undefined) await removeStale(host);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     if (descriptor !== undefined) server.listen({ fd: descriptor }, resolve);
     else if (path !== undefined) server.listen(path, resolve);
-    else server.listen(port, host, resolve);
+    else server.listen({ port, host, exclusive }, resolve);
   });
 }
 
@@ -55,7 +58,9 @@ function readSocketPath(host: string): string | undefined {
 }
 
 /** Removes the socket that a killed process has left. Keeps other files and links. */
-async function removeStale(path: string): Promise<void> {
+export async function removeStale(host: string): Promise<void> {
+  const path = readSocketPath(host);
+  if (path === undefined) return;
   const found = await lstat(path).catch(() => undefined);
   // A connection to a regular file is refused as well.
   if (found?.isSocket() !== true) return;

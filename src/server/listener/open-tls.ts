@@ -60,13 +60,11 @@ export async function openTls({
   metrics.gauge({
     name: 'portcullis_tls_certificate_expires_seconds',
     help: 'End of the certificate of the API listener, in seconds since the epoch.',
-    aggregate: 'min',
     read: () => expiresAt,
   });
   metrics.gauge({
     name: 'portcullis_tls_last_reload_ok',
     help: '1 if the last reload of the TLS files succeeded, otherwise 0.',
-    aggregate: 'min',
     read: () => reloadOk,
   });
   const noteFailure = createFailureLog(log, metrics);

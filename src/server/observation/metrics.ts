@@ -1,15 +1,12 @@
-type Aggregate = 'sum' | 'max' | 'min';
-
 export interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly aggregate: Aggregate;
   /** Values by the label part of the series, such as `{route="/a"}`, or by suffix and labels for a histogram. */
   readonly series: Readonly<Record<string, number>>;
 }
 
-/** The metrics of one process at one moment; plain data, so that workers can send it. */
+/** The metrics at one moment. */
 export type MetricsSnapshot = readonly Family[];
 
 /** The metrics of one process: counters, and gauges that are read for each snapshot. */
@@ -22,8 +19,6 @@ export interface Metrics {
     readonly name: string;
     readonly help: string;
     readonly type?: 'gauge' | 'counter';
-    /** Default: `sum`. */
-    readonly aggregate?: Aggregate;
     readonly read: () => number | Readonly<Record<string, number>> | undefined;
   }): void;
   snapshot(): MetricsSnapshot;
@@ -84,7 +79,6 @@ export function createMetrics(): Metrics {
     const all = new Map<string, T>();
     readers.push(() => ({
       ...family,
-      aggregate: 'sum',
       series: Object.assign({}, ...Array.from(all, ([labels, series]) => read(labels, series))),
     }));
     return {
@@ -106,35 +100,15 @@ export function createMetrics(): Metrics {
       ),
     histogram: (name, help) =>
       label({ name, help, type: 'histogram' }, createHistogram, (labels, histogram) => histogram.read(labels)),
-    gauge({ name, help, type = 'gauge', aggregate = 'sum', read }) {
+    gauge({ name, help, type = 'gauge', read }) {
       readers.push(() => {
         const value = read();
         const series = typeof value === 'number' ? { '': value } : (value ?? {});
-        return { name, help, type, aggregate, series };
+        return { name, help, type, series };
       });
     },
     snapshot: () => readers.map((read) => read()),
   };
-}
-
-const combine: Readonly<Record<Aggregate, (one: number, other: number) => number>> = {
-  sum: (one, other) => one + other,
-  max: Math.max,
-  min: Math.min,
-};
-
-export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
-  const merged = new Map<string, Family & { readonly series: Record<string, number> }>();
-  for (const family of snapshots.flat()) {
-    const series: Record<string, number> = merged.get(family.name)?.series ?? {};
-    for (const [labels, value] of Object.entries(family.series)) {
-      const before = series[labels];
-      if (before === undefined) series[labels] = value;
-      else series[labels] = combine[family.aggregate](before, value);
-    }
-    merged.set(family.name, { ...family, series });
-  }
-  return [...merged.values()];
 }
 
 /** Prometheus text exposition format 0.0.4. */
@@ -149,33 +123,4 @@ export function formatMetrics(snapshot: MetricsSnapshot): string {
 
 export function escapeLabel(value: string): string {
   return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
-}
-
-/** The metrics of all workers. Retains the counters of those that ended: `rate()` of Prometheus is wrong if a counter falls. */
-export function createWorkerMetrics() {
-  const latest = new Map<number, MetricsSnapshot>();
-  const ended = new Set<number>();
-  let retired: MetricsSnapshot = [];
-  return {
-    keep(worker: number, snapshot: MetricsSnapshot): void {
-      // The last message of a worker can come after its end.
-      if (!ended.has(worker)) latest.set(worker, snapshot);
-    },
-    retire(worker: number): void {
-      ended.add(worker);
-      const counters = (latest.get(worker) ?? []).filter(({ type }) => type !== 'gauge');
-      retired = mergeSnapshots([retired, counters]);
-      latest.delete(worker);
-    },
-    read: (): MetricsSnapshot => mergeSnapshots([retired, ...latest.values()]),
-  };
-}
-
-/** The metrics of the primary process about its workers. */
-export function describeWorkers(up: number, restarts: number): MetricsSnapshot {
-  const { counter, gauge, snapshot } = createMetrics();
-  gauge({ name: 'portcullis_workers_up', help: 'Running workers.', read: () => up });
-  const help = 'Workers that were started after another had ended.';
-  counter('portcullis_worker_restarts_total', help).series().value = restarts;
-  return snapshot();
 }

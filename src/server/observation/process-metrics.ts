@@ -29,7 +29,6 @@ const gauges: readonly Gauge[] = [
   {
     name: 'process_start_time_seconds',
     help: 'Start of the process, seconds since the epoch.',
-    aggregate: 'max',
     read: () => startedAt,
   },
   { name: 'process_cpu_seconds_total', help: 'CPU time, user and system.', type: 'counter', read: readCpuSeconds },
@@ -41,7 +40,6 @@ const gauges: readonly Gauge[] = [
   {
     name: 'process_max_fds',
     help: 'Limit of open file descriptors, of the process with the lowest one.',
-    aggregate: 'min',
     read: readDescriptorLimit,
   },
   { name: 'process_open_fds', help: 'Open file descriptors.', read: countDescriptors },
@@ -57,7 +55,7 @@ export function registerProcessMetrics(metrics: Metrics): void {
 export function registerServiceMetrics(metrics: Metrics, log: Log, { version, commit }: Build): void {
   const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
   const help = 'Always 1; the labels are the version and the commit of the build.';
-  metrics.gauge({ name: 'portcullis_build_info', help, aggregate: 'max', read: () => series });
+  metrics.gauge({ name: 'portcullis_build_info', help, read: () => series });
   metrics.gauge({
     name: 'portcullis_log_lines_dropped_total',
     help: 'Log lines that were lost because their reader was too slow or closed.',
@@ -134,7 +132,6 @@ function registerLag(metrics: Metrics): void {
   metrics.gauge({
     name: 'nodejs_eventloop_lag_p99_seconds',
     help: 'Delay of the event loop in the last minute, 99th percentile.',
-    aggregate: 'max',
     read: () => Math.max(readPart(), ...parts),
   });
 }

@@ -1,8 +1,7 @@
-import cluster from 'node:cluster';
 import { parseJsonObject } from '../../jose/json.ts';
 import { showCode } from '../../shown-text.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, LargeFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 
@@ -17,14 +16,12 @@ export function openDenyList({ settings, log, reloads, metrics }: ProcessContext
   readonly close: () => void;
 } {
   const { denyList: file } = settings;
-  // A worker that replaces another one is restarted until the file is fixed, while the other workers continue.
-  const denyList = readDenyList(file, cluster.isWorker ? exitCodes.retry : exitCodes.config);
+  const denyList = readDenyList(file);
   const noteLoaded = (): void => log.write('info', 'deny_list_loaded', { entries: denyList.list().length });
   let reloadOk = 1;
   metrics.gauge({
     name: 'portcullis_deny_list_last_reload_ok',
     help: '1 if the last reload of the deny list succeeded, otherwise 0.',
-    aggregate: 'min',
     read: () => reloadOk,
   });
   const reload = (): void => {
@@ -43,13 +40,13 @@ export function openDenyList({ settings, log, reloads, metrics }: ProcessContext
 }
 
 /** Reads a JSON file: `{ "jti": [...], "sub": [...], "kid": [...] }`. Throws `StartFailure` if it is unusable. */
-export function readDenyList(file: string, exitCode: number = exitCodes.config): DenyList {
+export function readDenyList(file: string): DenyList {
   const denyList = createDenyList();
   try {
     denyList.replace(readValues(file));
   } catch (cause) {
     const problem = describe(cause).replace(/\.$/, '');
-    throw new StartFailure(`DENY_LIST cannot be used. ${problem}`, cause, exitCode);
+    throw new StartFailure(`DENY_LIST cannot be used. ${problem}`, cause);
   }
   return denyList;
 }

@@ -1,28 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import {
-  createMemoryReplayStore,
-  isAfterStart,
-  type MemoryReplayOptions,
-  type MemoryReplayStore,
-  openHorizon,
-  type ReplayStore,
-  type Witnessed,
-} from '../../dpop/replay.ts';
+import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
-import { Refused } from '../../refused.ts';
 import { codeOf, messageOf } from '../../shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { type ReplayHealth, watchReplay } from '../observation/replay-health.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { PrimaryChannel, PrimaryFunctions, SharedReplay, WitnessedProof } from './channel.ts';
-
-/** Milliseconds for the primary process, which may still start. */
-const shareTimeout = 30_000;
-/** Milliseconds, as for a remote store. */
-const witnessTimeout = 250;
 
 export interface OpenedReplay {
   readonly store: ReplayStore | 'off';
@@ -48,8 +32,8 @@ export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
 /** Readiness check of an unreachable store. */
 export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests get 503' } as const;
 
-function openMemory(metrics: Metrics, options?: MemoryReplayOptions): MemoryReplayStore {
-  const store = createMemoryReplayStore(options);
+function openMemory(metrics: Metrics): MemoryReplayStore {
+  const store = createMemoryReplayStore();
   metrics.gauge({ name: 'portcullis_replay_store_entries', help: 'Recorded proofs.', read: () => store.size });
   return store;
 }
@@ -79,60 +63,10 @@ async function openRedis({ settings, log, metrics }: ProcessContext): Promise<Op
   });
   metrics.gauge({
     name: 'portcullis_replay_store_connected',
-    help: '1 if Redis recorded the proofs of the last 30 s for every worker, otherwise 0.',
-    aggregate: 'min',
+    help: '1 if Redis recorded the proofs of the last 30 s, otherwise 0.',
     read: () => (wasUsable() ? 1 : 0),
   });
   return { store, close: store.close };
-}
-
-/** Opens the replay memory that the workers of this process share. Returns its functions for them. */
-export function openSharedReplay(metrics: Metrics): Pick<PrimaryFunctions, 'shareReplay' | 'witness'> {
-  // The workers check the horizon, because they know the nonces.
-  const store = openMemory(metrics, { since: 0 });
-  const shared = { ...openHorizon(Date.now() / 1000), nonceSecret: randomBytes(32).toString('base64url') };
-  return {
-    shareReplay: () => shared,
-    witness: (proofs) =>
-      proofs.map(({ jkt, jti, until }) => {
-        const first = store.witness(jkt, jti, until);
-        return typeof first === 'boolean' ? first : first.reason;
-      }),
-  };
-}
-
-/** Requests the facts of the shared replay memory from the primary process. */
-export async function requestSharedReplay(channel: PrimaryChannel): Promise<SharedReplay> {
-  const shared = await channel.request('shareReplay', shareTimeout);
-  if (shared === undefined) throw new Error('The primary process does not respond');
-  return shared;
-}
-
-/**
- * Creates the store of a worker, with the replay memory of the primary process. The proofs of one event-loop iteration are
- * sent in one message: a message costs as much as half a signature check.
- */
-export function createPrimaryReplayStore(channel: PrimaryChannel, shared: SharedReplay): ReplayStore {
-  let batch: { readonly proof: WitnessedProof; readonly resolve: (witnessed: Witnessed) => void }[] = [];
-  const send = async (): Promise<void> => {
-    const sent = batch;
-    batch = [];
-    const proofs = sent.map(({ proof }) => proof);
-    const outcomes = await channel.request('witness', witnessTimeout, proofs);
-    for (const [index, { resolve }] of sent.entries()) {
-      const outcome = outcomes?.[index] ?? 'replay_store_unavailable';
-      resolve(typeof outcome === 'boolean' ? outcome : new Refused(outcome));
-    }
-  };
-
-  return {
-    generation: shared.generation,
-    witness(jkt, jti, until, readNonce) {
-      if (!isAfterStart(shared, Date.now() / 1000, { until, readNonce })) return new Refused('proof_before_start');
-      if (batch.length === 0) setImmediate(send);
-      return new Promise((resolve) => void batch.push({ proof: { jkt, jti, until }, resolve }));
-    },
-  };
 }
 
 export type RedisSettings = Pick<

@@ -12,11 +12,10 @@ export interface OpenedSecrets {
 
 /** Opens the nonces and the identity of log lines, under the secrets of the settings. A reload also applies the settings of the log. */
 export function openSecrets(options: ServiceOptions): OpenedSecrets {
-  const { settings, readAgain, reloads, log, startNonceSecret } = options;
+  const { settings, readAgain, reloads, log } = options;
   const { dpopNonce, dpopNonceSecret, logIdentity } = settings;
-  // Required always, or only after a start: then without a secret in the settings, under the secret of the primary process.
-  const secret = dpopNonce === 'required' || dpopNonceSecret !== '' ? dpopNonceSecret : startNonceSecret;
-  const nonces = secret === undefined ? undefined : createRotatingNonces(secret);
+  // Required always, or only after a start. With `required`, the settings have a secret.
+  const nonces = dpopNonceSecret === '' ? undefined : createRotatingNonces(dpopNonceSecret);
   let describeIdentity = createDescribeIdentity(logIdentity, settings.logIdentitySecret);
   let current = settings;
   reloads.add(() => {

@@ -6,7 +6,6 @@ import type { Readiness } from '../admin/admin.ts';
 import type { ConsoleLoader, CreateDecisionWatch } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/answer.ts';
-import type { KeyOwner } from '../keys/open-keys.ts';
 import type { KeySource } from '../keys/service-keys.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import { createConnectionLimit } from '../listener/connection-limit.ts';
@@ -18,8 +17,6 @@ import type { RevocationService } from '../revocation/service-revocations.ts';
 export interface ServiceOptions extends ProcessContext, RevocationService {
   readonly keySource: KeySource;
   readonly replay: ReplayStore | 'off';
-  /** For nonces that are required after a start, if no secret is set. Default: a secret of this process. */
-  readonly startNonceSecret?: string | undefined;
   /** Absent if the console is off. */
   readonly watchDecisions?: CreateDecisionWatch | undefined;
 }
@@ -50,12 +47,6 @@ export interface RunOptions extends Omit<ProcessContext, 'metrics' | 'reloads'> 
 export interface Command {
   readonly name: 'serve' | 'gate';
   createService(options: ServiceOptions): Promise<Service>;
-  /** Opens the parts that workers share. `onReady` is called when the first worker can take connections. */
-  openPrimary(context: ProcessContext, keyOwner: KeyOwner): Promise<OpenedPrimary>;
-}
-
-export interface OpenedPrimary extends Pick<Service, 'routes' | 'assertionKeys'> {
-  onReady(): void;
 }
 
 /** Seconds for accepted requests; the process ends within 10. */

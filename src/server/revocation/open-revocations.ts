@@ -10,18 +10,17 @@ import {
 } from '../../revocation/revocations.ts';
 import { messageOf } from '../../shown-text.ts';
 import { openSignals, type Signals } from '../../signals/receiver.ts';
-import { addStreamDoubts, type StreamEvent } from '../../signals/stream.ts';
-import { createStreamHealth } from '../../signals/stream-health.ts';
-import { readStreams } from '../../signals/stream-options.ts';
+import type { StreamEvent } from '../../signals/stream.ts';
 import { addDegraded, type Readiness } from '../admin/admin.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import { findRevocationSources } from '../settings/several-processes.ts';
 import { readSignalsFile } from './signals-file.ts';
 
-/** Revocations of the process that owns them: the only one, or the primary. */
+/** Revocations of a service. */
 export interface OwnedRevocations {
   readonly revocations: Revocations;
   readonly parts: RevocationParts;
@@ -39,9 +38,7 @@ const degradedAfter = 5;
 const watchInterval = 1000;
 
 export function hasRevocations(settings: Settings): boolean {
-  const { revocationStore, logoutClients, sharedSignals, statusLists, adminKeyFile } = settings;
-  const isListed = logoutClients.length > 0 || statusLists.length > 0;
-  return revocationStore !== 'memory' || isListed || sharedSignals !== '' || adminKeyFile !== '';
+  return settings.revocationStore !== 'memory' || findRevocationSources(settings).length > 0;
 }
 
 /** Opens revocations by the settings; `undefined` if no source is configured. Rejects with `StartFailure`. */
@@ -73,19 +70,6 @@ export function explainRevocations(settings: Settings): { readonly revocations?:
   if (!hasRevocations(settings)) return {};
   const store = { write: async () => undefined, follow: () => () => undefined, lease: async () => false };
   return { revocations: openWith(settings, store) };
-}
-
-export function openWorkerRevocations(settings: Settings, store: RevocationStore): Revocations {
-  const revocations = openWith(settings, store);
-  if (settings.sharedSignals !== '') {
-    const parts = readRevocations('openWorkerRevocations', revocations);
-    const streams = readStreams(readSignalsFile(settings)).map((options) => ({
-      options,
-      isStale: createStreamHealth(options, parts, () => Date.now() / 1000).isStale,
-    }));
-    addStreamDoubts(streams, parts);
-  }
-  return revocations;
 }
 
 function openWith(
@@ -180,7 +164,7 @@ function registerMetrics(
   { settings, revocations, signals }: { settings: Settings; revocations: Revocations; signals: Signals | undefined },
 ): void {
   const gauge = (name: string, help: string, read: () => number, type?: 'counter'): void =>
-    metrics.gauge({ name: `portcullis_${name}`, help, aggregate: 'max', read, ...(type !== undefined && { type }) });
+    metrics.gauge({ name: `portcullis_${name}`, help, read, ...(type !== undefined && { type }) });
   gauge('revocation_cutoffs', 'Cutoffs that are stored.', () => revocations.status().cutoffs);
   const rejected = 'Cutoffs that were rejected because there were too many.';
   gauge('revocations_rejected_total', rejected, () => revocations.status().rejected, 'counter');
@@ -192,7 +176,6 @@ function registerMetrics(
   metrics.gauge({
     name: 'portcullis_signals_stream_stale',
     help: 'Streams that were not verified for two periods, or are paused: 1 or 0.',
-    aggregate: 'max',
     read: () =>
       Object.fromEntries(
         signals.streams.map(({ options, isStale }) => [`{stream="${escapeLabel(options.name)}"}`, isStale() ? 1 : 0]),

@@ -218,7 +218,8 @@ export const settingTable = {
     workers: {
       schema: v.union([v.literal('auto'), integer(1, 256)]),
       defaultValue: '1',
-      meaning: 'Number of processes, or `auto` for one per core.',
+      meaning:
+        'Number of independent processes that share the port, or `auto` for one per core. More than one need Redis for DPoP and for cutoffs.',
       fix: 'Set a number from 1 to 256, or auto.',
     },
   }),

@@ -19,6 +19,7 @@ import type { EffectiveSetting, SettingProblem, Source } from './setting-report.
 import type { SettingRow } from './setting-row.ts';
 import { hidden } from './setting-schemas.ts';
 import { type SettingName, settingTable } from './setting-table.ts';
+import { findUnshared } from './several-processes.ts';
 
 type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
 
@@ -255,6 +256,7 @@ function findConflicts(
     const fix = `POST /revocations is on the admin listener. Set ${port} to a port, or remove ${spell('ADMIN_KEY_FILE')}.`;
     add('ADMIN_KEY_FILE', undefined, fix);
   }
+  conflicts.push(...findUnshared(values, spell));
   if (values.tlsCert !== '') need('tlsKey', spell('TLS_CERT'));
   if (values.tlsKey !== '') need('tlsCert', spell('TLS_KEY'));
   if (values.tlsClientCa !== '') need('tlsCert', spell('TLS_CLIENT_CA'));

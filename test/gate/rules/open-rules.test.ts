@@ -24,7 +24,7 @@ async function open(onTestFinished: (end: () => void) => void) {
     origin: { kind: 'file', path },
     log: log as Log, // only its lines are written here
     metrics: createMetrics(),
-    reloads: { add: (each) => void reloads.push(each), request: () => {} },
+    reloads: { add: (each) => void reloads.push(each) },
   });
   onTestFinished(() => {
     owned.close();

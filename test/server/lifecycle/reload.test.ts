@@ -9,12 +9,12 @@ afterEach(() => {
 });
 
 it('a request before something is added → it is called when it is added, and at the next request', () => {
-  const reloads = watchReloads({ write: () => {} } as never, { onSignal: 'ignore' }); // only errors are written
+  const reloads = watchReloads({ write: () => {} } as never); // only errors are written
   const calls: string[] = [];
   reloads.add(() => void calls.push('first'));
-  reloads.request();
+  process.emit('SIGHUP');
   reloads.add(() => void calls.push('second'));
   expect(calls).toEqual(['first', 'second']);
-  reloads.request();
+  process.emit('SIGHUP');
   expect(calls).toEqual(['first', 'second', 'first', 'second']);
 });

@@ -11,11 +11,10 @@ import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exitCodes } from '../../../src/server/lifecycle/exit.ts';
 import { send } from '../../support/http-client.ts';
 import { findChildren } from '../../support/processes.ts';
 import { needs } from '../../support/programs.ts';
-import { awaitWorkers, superviseChild } from '../../support/service-process.ts';
+import { awaitReady, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 import { bearer, findVariant, readEnvironment, startInVain, startVariant } from '../../support/variant-service.ts';
@@ -79,35 +78,16 @@ async function pipelineOverTls(port: number, ca: string, token: string): Promise
   return (await text(socket)).match(/HTTP\/1\.1 \d+/g) ?? [];
 }
 
-/** Waits until all workers are there: the service listens once the first of them is. */
 async function writeFiles(name: string, { cert, key, ca }: TestCertificates) {
   const paths = { cert: join(folder, `${name}.crt`), key: join(folder, `${name}.key`), ca: join(folder, `${name}.ca`) };
   await Promise.all([writeFile(paths.cert, cert), writeFile(paths.key, key), writeFile(paths.ca, ca)]);
   return paths;
 }
 
-describe('files that are bad for a while', { timeout: 40_000 }, () => {
-  it('a worker is killed meanwhile → the others go on, and it comes back once they are good', async () => {
-    const files = await writeFiles('tls-for-a-while', certificates);
-    const environment = { WORKERS: '2', TLS_CERT: files.cert, TLS_KEY: files.key };
-    const service = await startVariant(findVariant('a'), provider, environment);
-    await awaitWorkers(service, '2');
-    await writeFile(files.key, 'no key');
-    const [victim = 0] = findChildren(service.pid);
-    process.kill(victim, 'SIGKILL');
-    await service.findLog(({ event, code }) => event === 'worker_exited' && code === exitCodes.config);
-    const token = await provider.sign();
-    expect((await getOverTls(service.port, { ca: certificates.ca }, token)).status).toBe(200);
-    await writeFiles('tls-for-a-while', certificates);
-    await awaitWorkers(service, '2');
-    expect(await service.stop()).toBe(0);
-  });
-});
-
-describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
+describe('addresses', { timeout: 40_000 }, () => {
   it('HOST=unix:/path → serves there, also where a killed process has left its socket; gone after the end', async () => {
-    const path = join(folder, `api-${WORKERS}.sock`);
-    const start = () => startVariant(findVariant('a'), provider, { WORKERS, HOST: `unix:${path}` });
+    const path = join(folder, `api.sock`);
+    const start = () => startVariant(findVariant('a'), provider, { HOST: `unix:${path}` });
     const killed = await start();
     expect(killed.url).toBe(`unix:${path}`);
     await killed.kill();
@@ -122,10 +102,10 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   });
 
   it('TLS_CERT, TLS_KEY → TLS; SIGHUP → the new certificate for new connections, and a bad one changes nothing', async () => {
-    const files = await writeFiles(`tls-${WORKERS}`, certificates);
-    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const files = await writeFiles(`tls`, certificates);
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
-    await awaitWorkers(service, WORKERS);
+    await awaitReady(service);
     expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const token = await provider.sign();
     const first = await getOverTls(service.port, { ca: certificates.ca }, token);
@@ -134,13 +114,13 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
 
     await writeFile(files.key, 'no key');
     service.signal('SIGHUP');
-    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(Number(WORKERS));
+    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(1);
     expect(await getOverTls(service.port, { ca: certificates.ca }, token)).toEqual(first);
 
     const others = await createTestCertificates();
-    await writeFiles(`tls-${WORKERS}`, others);
+    await writeFiles(`tls`, others);
     service.signal('SIGHUP');
-    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_reloaded').length).toBe(Number(WORKERS));
+    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_reloaded').length).toBe(1);
     const second = await getOverTls(service.port, { ca: others.ca }, token);
     expect(second.status).toBe(200);
     expect(second.certificate).not.toBe(first.certificate);
@@ -149,37 +129,37 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   });
 
   it('a pipe instead of the key → the old certificate, and requests are served', needs('mkfifo'), async () => {
-    const files = await writeFiles(`pipe-${WORKERS}`, certificates);
-    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const files = await writeFiles(`pipe`, certificates);
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
-    await awaitWorkers(service, WORKERS);
+    await awaitReady(service);
     await rm(files.key);
     execFileSync('mkfifo', [files.key]);
     service.signal('SIGHUP');
-    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(Number(WORKERS));
+    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(1);
     expect((await getOverTls(service.port, { ca: certificates.ca }, await provider.sign())).status).toBe(200);
     expect(await service.stop()).toBe(0);
   });
 
   it('changed TLS files without a signal → the new certificate for new connections', async () => {
-    const files = await writeFiles(`watched-${WORKERS}`, certificates);
-    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const files = await writeFiles(`watched`, certificates);
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
-    await awaitWorkers(service, WORKERS);
+    await awaitReady(service);
     const others = await createTestCertificates();
-    await writeFiles(`watched-${WORKERS}`, others);
+    await writeFiles(`watched`, others);
     const isReloaded = ({ event }: { readonly event?: unknown }) => event === 'tls_reloaded';
-    await expect.poll(() => service.logs.filter(isReloaded).length, { timeout: 10_000 }).toBe(Number(WORKERS));
+    await expect.poll(() => service.logs.filter(isReloaded).length, { timeout: 10_000 }).toBe(1);
     expect((await getOverTls(service.port, { ca: others.ca }, await provider.sign())).status).toBe(200);
     expect(await service.stop()).toBe(0);
   });
 
   it('expired certificate → a warning at startup, and its end as a metric', async () => {
-    const files = await writeFiles(`expired-${WORKERS}`, await createTestCertificates({ from: -2, to: -1 }));
-    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const files = await writeFiles(`expired`, await createTestCertificates({ from: -2, to: -1 }));
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
     const { valid_to } = await service.findLog(({ event }) => event === 'tls_certificate_expired');
-    await awaitWorkers(service, WORKERS);
+    await awaitReady(service);
     const { body } = await send(service.adminUrl ?? '', '/metrics');
     const expires = Number(/^portcullis_tls_certificate_expires_seconds (\S+)$/m.exec(body)?.[1]);
     expect(new Date(expires * 1000).toISOString()).toBe(valid_to);
@@ -187,8 +167,8 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   });
 
   it('SIGUSR1 → ignored by every process: no debugger', async () => {
-    const service = await startVariant(findVariant('a'), provider, { WORKERS });
-    await awaitWorkers(service, WORKERS);
+    const service = await startVariant(findVariant('a'), provider, {});
+    await awaitReady(service);
     for (const pid of [service.pid, ...findChildren(service.pid)]) process.kill(pid, 'SIGUSR1');
     expect((await send(service.url, '/api/public')).status).toBe(200);
     expect(await service.stop()).toBe(0);
@@ -197,8 +177,8 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
 
   it('TLS_CLIENT_CA → only clients with a certificate of it, and a token that is bound to one is accepted', async () => {
     const client = await createClientCertificate();
-    const files = await writeFiles(`mtls-${WORKERS}`, { ...certificates, ca: client.cert });
-    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key, TLS_CLIENT_CA: files.ca };
+    const files = await writeFiles(`mtls`, { ...certificates, ca: client.cert });
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key, TLS_CLIENT_CA: files.ca };
     const service = await startVariant(findVariant('a'), provider, environment);
     const { ca } = certificates;
     const get = async (token: string, own: object) => (await getOverTls(service.port, { ca, ...own }, token)).status;
@@ -217,7 +197,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   });
 
   it('a socket of systemd → served; systemd-notify is called', async () => {
-    const notes = join(folder, `notes-${WORKERS}`);
+    const notes = join(folder, `notes`);
     const bin = await mkdtemp(join(folder, 'bin-'));
     await writeFile(join(bin, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${notes}\n`);
     await chmod(join(bin, 'systemd-notify'), 0o755);
@@ -231,7 +211,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
       stdio: ['ignore', 'ignore', 'inherit', fd, 'ipc'],
       env: {
         ...readEnvironment(findVariant('a'), provider),
-        ...{ PATH: `${bin}:${process.env['PATH']}`, NOTIFY_SOCKET: '/run/none', ADMIN_PORT: '0', WORKERS, PORT: '1' },
+        ...{ PATH: `${bin}:${process.env['PATH']}`, NOTIFY_SOCKET: '/run/none', ADMIN_PORT: '0', PORT: '1' },
       },
     });
     const ended = superviseChild(child);
@@ -255,7 +235,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       env: {
         ...readEnvironment(findVariant('a'), provider),
-        ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', WORKERS, KEEP_ALIVE: '60' },
+        ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', KEEP_ALIVE: '60' },
       },
     });
     const ended = superviseChild(child);
@@ -276,9 +256,9 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
       const { body } = await send(adminUrl, '/metrics');
       return Number(/^portcullis_connections_refused_total (\d+)$/m.exec(body)?.[1]);
     };
-    await expect.poll(() => counts.closed, { timeout: 20_000 }).toBeGreaterThanOrEqual(200 - 64 * Number(WORKERS));
+    await expect.poll(() => counts.closed, { timeout: 20_000 }).toBeGreaterThanOrEqual(200 - 64);
     // Those that were let in are closed later, as they send nothing.
-    await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThanOrEqual(200 - 64 * Number(WORKERS));
+    await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThanOrEqual(200 - 64);
     expect(log).toContain('"connections_refused"');
     for (const socket of sockets) socket.destroy();
     await expect.poll(async () => (await send(url, '/api/public').catch(() => undefined))?.status).toBe(200);
@@ -289,19 +269,16 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
 });
 
 describe('wrong settings of TLS', { timeout: 40_000 }, () => {
-  it.each(['1', '2'])(
-    'a key that does not belong to the certificate, WORKERS=%s → exit 78 with the reason',
-    async (WORKERS) => {
-      const [files, others] = [
-        await writeFiles('pair', certificates),
-        await writeFiles('other', await createTestCertificates()),
-      ];
-      const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: others.key };
-      const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
-      expect(end.code).toBe(78);
-      expect(stderr).toMatch(/TLS_CERT, TLS_KEY or TLS_CLIENT_CA cannot be used/);
-    },
-  );
+  it('a key that does not belong to the certificate → exit 78 with the reason', async () => {
+    const [files, others] = [
+      await writeFiles('pair', certificates),
+      await writeFiles('other', await createTestCertificates()),
+    ];
+    const environment = { TLS_CERT: files.cert, TLS_KEY: others.key };
+    const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
+    expect(end.code).toBe(78);
+    expect(stderr).toMatch(/TLS_CERT, TLS_KEY or TLS_CLIENT_CA cannot be used/);
+  });
 
   it.each([
     [{ TLS_CERT: '/a' }, 'TLS_KEY'],

@@ -103,11 +103,11 @@ describe('selection', () => {
     await finish();
   });
 
-  it('SIGHUP → level and grants of the settings file, in every process', async () => {
+  it('SIGHUP → level and grants of the settings file', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
     folders.push(folder);
     const file = join(folder, 'settings.json');
-    const base = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api', WORKERS: 2 };
+    const base = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api' };
     writeFileSync(file, JSON.stringify({ ...base, LOG_GRANTS: 'none' }));
     const service = await startService({ args: ['--settings', file], environment: {} });
     const requests = () => service.logs.filter(({ event }) => event === 'request').length;

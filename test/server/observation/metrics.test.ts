@@ -1,10 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createMetrics,
-  formatMetrics,
-  type MetricsSnapshot,
-  mergeSnapshots,
-} from '../../../src/server/observation/metrics.ts';
+import { createMetrics, formatMetrics } from '../../../src/server/observation/metrics.ts';
 
 /** Parses the text format into series, and fails on a line that is none. */
 function parse(text: string): ReadonlyMap<string, number> {
@@ -109,53 +104,15 @@ describe('gauge', () => {
     ['nothing', undefined, []],
   ])('%s → %j', (_name, value, series) => {
     const metrics = createMetrics();
-    metrics.gauge({ name: 'value', help: 'Value.', aggregate: 'sum', read: () => value });
+    metrics.gauge({ name: 'value', help: 'Value.', read: () => value });
     expect([...parse(formatMetrics(metrics.snapshot()))]).toEqual(series);
   });
 
   it('is read on request, and can call itself a counter', () => {
     const metrics = createMetrics();
     let value = 1;
-    metrics.gauge({ name: 'cpu_total', help: 'CPU.', type: 'counter', aggregate: 'sum', read: () => value });
+    metrics.gauge({ name: 'cpu_total', help: 'CPU.', type: 'counter', read: () => value });
     value = 2;
     expect(formatMetrics(metrics.snapshot())).toBe('# HELP cpu_total CPU.\n# TYPE cpu_total counter\ncpu_total 2\n');
-  });
-});
-
-describe('several processes', () => {
-  const worker = (hits: number, age: number, seconds: number): MetricsSnapshot => {
-    const metrics = createMetrics();
-    const counter = metrics.counter('hits_total', 'Hits.');
-    for (let i = 0; i < hits; i++) counter.series(`{parity="${i % 2}"}`).value++;
-    metrics.gauge({ name: 'age_seconds', help: 'Age.', aggregate: 'max', read: () => age });
-    metrics.gauge({ name: 'bytes', help: 'Memory.', aggregate: 'sum', read: () => age });
-    metrics.histogram('latency', 'Time.').series().observe(seconds);
-    return metrics.snapshot();
-  };
-
-  it('merged → sums of counters and histograms, gauges as each says', () => {
-    const series = parse(formatMetrics(mergeSnapshots([worker(1, 5, 0.1), worker(3, 2, 1), worker(0, 3, 10)])));
-    expect(series.get('hits_total{parity="0"}')).toBe(3);
-    expect(series.get('hits_total{parity="1"}')).toBe(1);
-    expect(series.get('age_seconds')).toBe(5);
-    expect(series.get('bytes')).toBe(10);
-    expect(series.get('latency_bucket{le="0.5"}')).toBe(1);
-    expect(series.get('latency_bucket{le="5"}')).toBe(2);
-    expect(series.get('latency_bucket{le="+Inf"}')).toBe(3);
-    expect(series.get('latency_count')).toBe(3);
-  });
-
-  it('one alone → the same text; none → nothing', () => {
-    const snapshot = worker(2, 1, 0.001);
-    expect(formatMetrics(mergeSnapshots([snapshot]))).toBe(formatMetrics(snapshot));
-    expect(formatMetrics(mergeSnapshots([]))).toBe('');
-  });
-
-  it('merging → changes none of the snapshots, which travel as plain data', () => {
-    const snapshots = [worker(1, 5, 0.1), worker(1, 9, 0.1)];
-    const before = structuredClone(snapshots);
-    mergeSnapshots(snapshots);
-    expect(snapshots).toEqual(before);
-    expect(JSON.parse(JSON.stringify(snapshots))).toEqual(before);
   });
 });

@@ -142,9 +142,9 @@ const settings = (): Readonly<Record<string, string>> => ({
 const warnings = (lines: readonly Line[]): readonly Line[] =>
   lines.filter(({ event }) => event === 'traces_not_recorded');
 
-describe.each(['1', '2'])('an SDK outside the tree of the package, WORKERS=%s', (WORKERS) => {
+describe('an SDK outside the tree of the package', () => {
   it('OTEL_API_PATH → a server span for each request from the first one on, with authorize inside', async () => {
-    const service = await start(['serve'], { ...settings(), ...load(), ...apiPath(), WORKERS });
+    const service = await start(['serve'], { ...settings(), ...load(), ...apiPath() });
     const headers = bearer(await provider.sign());
     const answers = [];
     for (let i = 0; i < 5; i++) answers.push(await send(service.url, '/api/private?secret=1', { headers }));
@@ -179,7 +179,7 @@ describe.each(['1', '2'])('an SDK outside the tree of the package, WORKERS=%s', 
   });
 
   it('no OTEL_API_PATH → one warning with the fix, although the working directory has the API', async () => {
-    const service = await start(['serve'], { ...settings(), ...load(), WORKERS });
+    const service = await start(['serve'], { ...settings(), ...load() });
     await send(service.url, '/api/public', {});
     await service.stop();
     expect(warnings(service.lines)).toEqual([

@@ -80,17 +80,6 @@ describe('Redis that is connected and refuses proofs', { timeout: 60_000, ...nee
     }
     expect([...seen]).toEqual(['["replay"] 0']);
   });
-
-  it('no connection for the second worker → degraded; the gauge is of the worst worker', async () => {
-    const redis = await startTestRedis({ flags: ['--maxclients', '1'] });
-    onTestFinished(() => redis.stop());
-    const service = await start({ REPLAY_STORE: redis.url, WORKERS: '2' });
-    const { message } = await service.findLog(({ event }) => event === 'replay_store_down');
-    expect(message).toContain('max number of clients');
-    await service.findLog(({ event }) => event === 'replay_store_up');
-    await expect.poll(() => degraded(service), limits).toEqual(['replay']);
-    expect(await gauge(service)).toBe('0');
-  });
 });
 
 describe('credentials and certificates for Redis', { timeout: 60_000 }, () => {

@@ -9,19 +9,19 @@ const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url
 const connections = 100;
 const requestsOfEach = 100;
 
-it('two workers, one log, a reader that is late → every line is whole', async () => {
+it('two processes, one log, a reader that is late → every line is whole', async () => {
   const service = spawn(process.execPath, [entry, 'serve'], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: 'off', WORKERS: '2' },
-      ...{ IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:test' },
+      ...{ IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:test', DPOP_ENABLED: 'false' },
     },
   });
   const [{ url }] = (await once(service, 'message')) as [{ url: string }]; // its announcement
   const port = Number(new URL(url).port);
   const request = 'GET /api/public HTTP/1.1\r\nHost: a\r\n';
   const bytes = `${`${request}\r\n`.repeat(requestsOfEach - 1)}${request}Connection: close\r\n\r\n`;
-  // More than the pipe holds: each worker waits in the middle of what it writes.
+  // More than the pipe holds: each process waits in the middle of what it writes.
   const received = await Promise.all(Array.from({ length: connections }, () => exchange(port, bytes)));
   const answered = received.flatMap(readStatuses).length;
   expect(answered).toBe(connections * requestsOfEach);

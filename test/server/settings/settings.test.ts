@@ -395,6 +395,47 @@ describe('problems', () => {
     expect(readGood({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 's'.repeat(32) }).dpopNonce).toBe('required');
   });
 
+  const redis = 'redis://localhost:6379';
+  it.each([
+    ['one process', { WORKERS: '1', LOGOUT_CLIENTS: 'app' }, []],
+    [
+      'two, used proofs in memory',
+      { WORKERS: '2' },
+      [['REPLAY_STORE', 'memory', /Redis.*DPOP_ENABLED=false.*WORKERS=1/]],
+    ],
+    [
+      'auto, used proofs in memory',
+      { WORKERS: 'auto' },
+      [['REPLAY_STORE', 'memory', /each would accept a used proof/]],
+    ],
+    ['two, without DPoP', { WORKERS: '2', DPOP_ENABLED: 'false' }, []],
+    ['two, variant B', { WORKERS: '2', VARIANT: 'b', IdpDomain: 'a.example', IdpApiIdentifier: 'urn:b' }, []],
+    ['two, proofs not recorded', { WORKERS: '2', REPLAY_STORE: 'off' }, []],
+    ['two, proofs in Redis', { WORKERS: '2', REPLAY_STORE: redis }, []],
+    [
+      'two, logouts in memory',
+      { WORKERS: '2', REPLAY_STORE: redis, LOGOUT_CLIENTS: 'app' },
+      [['REVOCATION_STORE', 'memory', /Redis.*LOGOUT_CLIENTS.*WORKERS=1/]],
+    ],
+    [
+      'two, two other sources in memory',
+      { WORKERS: '2', REPLAY_STORE: redis, ADMIN_KEY_FILE: '/a', SHARED_SIGNALS: '/b' },
+      [['REVOCATION_STORE', 'memory', /SHARED_SIGNALS, ADMIN_KEY_FILE/]],
+    ],
+    ['two, logouts in Redis', { WORKERS: '2', REPLAY_STORE: redis, LOGOUT_CLIENTS: 'a', REVOCATION_STORE: redis }, []],
+    [
+      'more admin ports than there are',
+      { WORKERS: '3', REPLAY_STORE: 'off', ADMIN_PORT: '65534' },
+      [['ADMIN_PORT', '65534', /up to 65533/]],
+    ],
+    ['the last admin ports', { WORKERS: '3', REPLAY_STORE: 'off', ADMIN_PORT: '65533' }, []],
+    ['admin ports that are free', { WORKERS: '256', REPLAY_STORE: 'off', ADMIN_PORT: '0' }, []],
+    ['no admin port', { WORKERS: '256', REPLAY_STORE: 'off', ADMIN_PORT: 'off' }, []],
+  ] as const)('WORKERS: %s', (_title, environment, problems) => {
+    const expected = problems.map(([name, value, fix]) => ({ name, value, fix: expect.stringMatching(fix) }));
+    expect(readBad(environment)).toEqual(expected);
+  });
+
   it('a secret that is too short → reported once', () => {
     expect(readBad({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short' })).toHaveLength(1);
   });
@@ -713,7 +754,9 @@ const rows: readonly Row[] = [
 
 describe.each(rows)('$name', ({ name, key, good, bad }) => {
   it.each(good)('%j → %j', (text, parsed) => {
-    expect(readGood({ [name]: text })[key]).toEqual(parsed);
+    // Several processes share no memory.
+    const more = name === 'WORKERS' ? { REPLAY_STORE: 'off' } : {};
+    expect(readGood({ ...more, [name]: text })[key]).toEqual(parsed);
   });
 
   it.each(bad)('%j → one problem with its fix', (text) => {

@@ -16,12 +16,10 @@ const readySeconds = 35;
 
 /** Servers to test, with their `share` of the requests. */
 export const targets = [
-  { name: 'serve', share: 28, kinds: 'serve', command: 'serve' },
+  { name: 'serve', share: 40, kinds: 'serve', command: 'serve' },
   { name: 'serve, TLS', share: 6, kinds: 'serve', command: 'serve', tls: true },
-  { name: 'serve, two workers', share: 12, kinds: 'serve', command: 'serve', workers: 2 },
-  { name: 'gate as the proxy', share: 16, kinds: 'proxy', command: 'gate' },
+  { name: 'gate as the proxy', share: 24, kinds: 'proxy', command: 'gate' },
   { name: 'gate as the proxy, TLS', share: 4, kinds: 'proxy', command: 'gate', tls: true },
-  { name: 'gate as the proxy, two workers', share: 8, kinds: 'proxy', command: 'gate', workers: 2 },
   { name: 'gate beside a proxy', share: 14, kinds: 'beside', command: 'gate' },
   { name: 'library', share: 12, kinds: 'library', command: 'library' },
 ];
@@ -50,7 +48,7 @@ export function countRequests({ share }, requests) {
  */
 export async function runTarget(target, world, { requests, seed, first }) {
   const { issuer, audience, jwks, certificate, folder } = world;
-  const { kinds, command, tls = false, workers = 1 } = target;
+  const { kinds, command, tls = false } = target;
   const tally = createTally();
   let lines = 0;
   const onLine = (line) => {
@@ -95,7 +93,6 @@ export async function runTarget(target, world, { requests, seed, first }) {
       environment: {
         ALGORITHMS: 'RS256,ES256',
         ...(tls && { TLS_CERT: certificate.certFile, TLS_KEY: certificate.keyFile }),
-        ...(workers > 1 && { WORKERS: `${workers}` }),
         LOG_IDENTITY: 'plain',
         // On a busy host a client may pause for longer than the default, and its next request would meet the close.
         KEEP_ALIVE: '60',

@@ -50,7 +50,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/server/keys': 'the keys of a process, their cache on disk, their metrics',
   'src/server/listener': 'sockets, TLS, connections, upgrades, limits for each peer',
   'src/server/revocation': 'revocations of a process: their settings, endpoints and metrics',
-  'src/server/process': 'one process or a primary with workers; messages between them',
+  'src/server/process': 'one process, and the supervisor of several',
   'src/serve': '`portcullis serve`: the app of the endpoints',
   'src/serve/docs': 'OpenAPI document and documentation page',
   'src/gate': '`portcullis gate`: settings, decisions, service',

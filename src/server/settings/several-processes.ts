@@ -1,0 +1,51 @@
+import { availableParallelism } from 'node:os';
+import type { SettingProblem } from './setting-report.ts';
+
+/** Sources of cutoffs: settings and their variables. */
+const revocationSources = {
+  logoutClients: 'LOGOUT_CLIENTS',
+  statusLists: 'STATUS_LISTS',
+  sharedSignals: 'SHARED_SIGNALS',
+  adminKeyFile: 'ADMIN_KEY_FILE',
+} as const;
+
+interface Values extends Partial<Readonly<Record<keyof typeof revocationSources, string | readonly unknown[]>>> {
+  readonly workers?: number | 'auto';
+  readonly adminPort?: number | 'off';
+  readonly dpopEnabled?: boolean;
+  readonly replayStore?: string;
+  readonly revocationStore?: string;
+}
+
+export function findRevocationSources(values: Values): readonly string[] {
+  const names = Object.keys(revocationSources) as (keyof typeof revocationSources)[]; // its own members
+  return names.filter((name) => (values[name] ?? '').length > 0).map((name) => revocationSources[name]);
+}
+
+export function countProcesses({ workers }: Required<Pick<Values, 'workers'>>): number {
+  return workers === 'auto' ? availableParallelism() : workers;
+}
+
+/** Finds settings that need shared memory, and ports above the highest one. */
+export function findUnshared(values: Values, spell: (name: string) => string): readonly SettingProblem[] {
+  const { workers = 1, adminPort = 'off', dpopEnabled, replayStore, revocationStore } = values;
+  if (workers === 1) return [];
+  const one = `or set ${spell('WORKERS')}=1.`;
+  const problems: SettingProblem[] = [];
+  const add = (name: string, value: string, fix: string): void => void problems.push({ name: spell(name), value, fix });
+  if (dpopEnabled === true && replayStore === 'memory') {
+    const fix = `Several processes share no memory, and each would accept a used proof. Set a URL of Redis, set ${spell('DPOP_ENABLED')}=false, ${one}`;
+    add('REPLAY_STORE', replayStore, fix);
+  }
+  const sources = findRevocationSources(values).map(spell);
+  if (revocationStore === 'memory' && sources.length > 0) {
+    const fix = `Several processes share no memory, and each would know its own cutoffs only. Set a URL of Redis, remove ${sources.join(', ')}, ${one}`;
+    add('REVOCATION_STORE', revocationStore, fix);
+  }
+  const last = countProcesses({ workers }) - 1;
+  if (adminPort !== 'off' && adminPort !== 0 && adminPort + last > 65_535) {
+    const fix = `The processes use this port and the ${last} ports after it. Set a number up to ${65_535 - last}, 0 or off.`;
+    add('ADMIN_PORT', String(adminPort), fix);
+  }
+  return problems;
+}
