@@ -19,6 +19,7 @@ import { lifecycleRows } from './rows-lifecycle.js';
 import { processRows } from './rows-process.js';
 import { providerRows } from './rows-provider.js';
 import { redisRows } from './rows-redis.js';
+import { streamRows } from './rows-streams.js';
 import { formatHead, formatRow, formatTotal, titleOf } from './table.js';
 import { makeKeys } from './tokens.js';
 
@@ -30,6 +31,7 @@ const rows = [
   ...redisRows,
   ...lifecycleRows,
   ...gateRows,
+  ...streamRows,
   ...isolationRows,
   idle,
   ...floodRows,
