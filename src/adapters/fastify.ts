@@ -143,7 +143,7 @@ export function createSignalsReceiver(
 
 function serveEvents(receiver: Pick<EventReceiver, 'respond'>, url: string): FastifyPluginCallback {
   return createPlugin([url], async ({ raw }, reply) => {
-    const readBody = (maxBytes: number): Promise<string | undefined> => readNodeBody(raw, maxBytes);
+    const readBody = (maxBytes: number): Promise<string | 413> => readNodeBody(raw, maxBytes);
     const path = String(raw.url).replace(/\?.*$/s, '');
     return send(
       await receiver.respond({ request: readNodeRequest(raw), connection: raw.socket, readBody }, path),

@@ -6,7 +6,7 @@ import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { createWebCheckpoint, toMetadataResponse, toResponse, type WebAdapterOptions } from './web-response.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
-export { createBackchannelLogout, createSignalsReceiver } from './events/web-events.ts';
+export { createBackchannelLogout, createSignalsReceiver, type WebLogoutOptions } from './events/web-events.ts';
 export type { MetadataOptions } from './metadata.ts';
 
 /** Options of the adapter. */

@@ -1,6 +1,5 @@
 import type { Context, Env, ErrorHandler, MiddlewareHandler } from 'hono';
 import type { BlankInput } from 'hono/types';
-import type { BackchannelLogoutOptions } from '../logout/backchannel-logout.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { SignalsReceiverOptions } from '../signals/receiver.ts';
@@ -96,7 +95,7 @@ export function createMetadata(server: ResourceServer<RegisteredClaims>, options
  */
 export function createBackchannelLogout(
   server: ResourceServer<RegisteredClaims>,
-  options: BackchannelLogoutOptions,
+  options: events.WebLogoutOptions,
 ): MiddlewareHandler {
   const receive = events.createBackchannelLogout(server, options);
   return async (c, next) => receive(c.req.raw) ?? next();

@@ -72,19 +72,42 @@ class NodeRequest implements ResourceRequest {
   }
 }
 
-/** Reads a body; `undefined` if it has more bytes. The bytes after them are not read. */
-export async function readNodeBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-    size += (chunk as Buffer).length; // no encoding is set
-    if (size > maxBytes) return undefined;
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
+/** Chunks that are held one by one: a client may send chunks of one byte, and each takes much more memory. */
+const maxChunks = 64;
+
+/**
+ * Reads a body; `undefined` if it has more bytes. The rest is left unread. Rejects if the client disconnects, and with the
+ * reason of the signal.
+ */
+export function readNodeBytes(
+  incoming: IncomingMessage,
+  maxBytes: number,
+  signal?: AbortSignal,
+): Promise<Buffer | undefined> {
+  if (incoming.readableEnded) return Promise.resolve(Buffer.alloc(0));
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = [];
+    let size = 0;
+    const take = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > maxBytes) settle(() => resolve(undefined));
+      else if (chunks.push(chunk) > maxChunks) chunks = [Buffer.concat(chunks)];
+    };
+    const finish = (): void => settle(() => resolve(Buffer.concat(chunks)));
+    const fail = (): void => settle(() => reject(new Error('The client has disconnected')));
+    const abort = (): void => settle(() => reject(signal?.reason));
+    const settle = (end: () => void): void => {
+      incoming.off('data', take).off('end', finish).off('error', fail).off('close', fail).pause();
+      signal?.removeEventListener('abort', abort);
+      end();
+    };
+    if (incoming.destroyed) return fail();
+    incoming.on('data', take).on('end', finish).on('error', fail).on('close', fail).resume();
+    signal?.addEventListener('abort', abort);
+  });
 }
 
-/** Reads a body like `readNodeBytes`, as a string. */
-export async function readNodeBody(incoming: IncomingMessage, maxBytes: number): Promise<string | undefined> {
-  return (await readNodeBytes(incoming, maxBytes))?.toString('utf8');
+/** Reads a body like `readNodeBytes`, as a string; 413 if it has more bytes. */
+export async function readNodeBody(incoming: IncomingMessage, maxBytes: number): Promise<string | 413> {
+  return (await readNodeBytes(incoming, maxBytes))?.toString('utf8') ?? 413;
 }

@@ -4,8 +4,10 @@ import type { Connection, ResourceRequest } from './request.ts';
 export interface EventPost {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;
-  /** Reads the body; `undefined` if it has more bytes. */
-  readonly readBody: (maxBytes: number) => Promise<string | undefined>;
+  /** Name of the sender, if the application knows one. Default: the address of the connection. */
+  readonly peer?: string | undefined;
+  /** Reads the body; the status of the response if it has more bytes, or does not arrive in time. */
+  readonly readBody: (maxBytes: number) => Promise<string | 413 | 408>;
 }
 
 export interface EventResponse {

@@ -107,7 +107,8 @@ export function openBackchannelLogout(
     const type = post.request.headers.get('content-type');
     if (!isMediaType(type, 'application/x-www-form-urlencoded')) return invalid(415);
     const body = await post.readBody(maxBodyBytes);
-    if (body === undefined) return invalid(413);
+    if (body === 413) return invalid(413);
+    if (body === 408) return [eventResponse(408), 'limited'];
     // A body that was held back does not outlast the limit.
     const late = limited(peer);
     if (late !== undefined) return late;
@@ -127,7 +128,7 @@ export function openBackchannelLogout(
     serves: (target) => target === path,
     async respond(post) {
       if (post.request.method !== 'POST') return onlyPost;
-      const peer = namePeer(readClientAddress(post.request, post.connection));
+      const peer = namePeer(post.peer ?? readClientAddress(post.request, post.connection));
       const [response, outcome, cause] =
         limited(peer) ??
         (await receive(post, peer).catch((error: unknown): Received => {

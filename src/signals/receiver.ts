@@ -68,7 +68,8 @@ export function openSignals(
       return refuse('invalid_request', 'The content type is not application/secevent+jwt.');
     }
     const body = await readBody(maxSignalBytes);
-    if (body === undefined) return refuse('invalid_request', 'The security event token is too large.');
+    if (body === 408) return eventResponse(408);
+    if (body === 413) return refuse('invalid_request', 'The security event token is too large.');
     const outcome = await receive(body);
     if (outcome === 'not_ready') return unavailable;
     return isError(outcome) ? refuse(outcome, 'The security event token is not valid.') : accepted;

@@ -193,3 +193,49 @@ it('fetch: a request without a body → 400', async () => {
   );
   expect(response?.status).toBe(400);
 });
+
+describe.each([
+  ['fetch', (options: inFetch.WebLogoutOptions) => inFetch.createBackchannelLogout(open().server, options)],
+  [
+    'hono',
+    (options: inFetch.WebLogoutOptions) => {
+      const app = new Hono().use(inHono.createBackchannelLogout(open().server, options));
+      return async (request: Request) => app.fetch(request);
+    },
+  ],
+])('%s: 60 invalid logout tokens', (_name, create) => {
+  const address = (request: Request) => request.headers.get('cf-connecting-ip') ?? undefined;
+  const count = async (peer: inFetch.WebLogoutOptions['peer'], addresses: readonly string[]) => {
+    const receive = create({ clientIds: ['app'], ...(peer !== undefined && { peer }) });
+    const statuses: (number | undefined)[] = [];
+    for (let i = 0; i < 60; i++) {
+      const headers = { 'cf-connecting-ip': addresses[i % addresses.length] ?? '' };
+      const request = new Request('https://api.test/backchannel-logout', {
+        ...{ method: 'POST', headers, body: new URLSearchParams({ logout_token: 'a.b.c' }) },
+      });
+      statuses.push((await receive(request))?.status);
+    }
+    return statuses.filter((status) => status === 429).length;
+  };
+
+  it.each([
+    ['of one peer', address, ['192.0.2.1'], 40],
+    ['of one IPv6 network', address, ['2001:db8::1', '2001:db8::2'], 40],
+    ['of three peers', address, ['192.0.2.1', '192.0.2.2', '192.0.2.3'], 0],
+    ['of peers that are not named', undefined, ['192.0.2.1'], 0],
+    [
+      'with a function that throws',
+      () => {
+        throw new Error('no address');
+      },
+      ['192.0.2.1'],
+      0,
+    ],
+  ])('%s → 429 for those after the 20th: %#', async (_title, peer, addresses, expected) => {
+    expect(await count(peer, addresses)).toBe(expected);
+  });
+
+  it('a peer that is not a function → TypeError', () => {
+    expect(() => create({ clientIds: ['app'], peer: '192.0.2.1' as never })).toThrow('peer');
+  });
+});

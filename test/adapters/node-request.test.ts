@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { readNodeRequest } from '../../src/adapters/node-request.ts';
+import { readNodeBody, readNodeBytes, readNodeRequest } from '../../src/adapters/node-request.ts';
 
 /** A request as Node's parser leaves it. */
 function receive(parts: Partial<Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>>, socket = new Socket()) {
@@ -78,5 +79,57 @@ describe('method and URL', () => {
 
   it('the target of a framework → replaces url', () => {
     expect(readNodeRequest(receive({ url: '/a', rawHeaders }), '/v1/a').url).toBe('http://api.example:8443/v1/a');
+  });
+});
+
+describe('a body', () => {
+  const text = (incoming: IncomingMessage, most: number) => readNodeBody(incoming, most);
+
+  it('in chunks of one byte → all of them, in order', async () => {
+    const incoming = receive({});
+    const sent = Array.from({ length: 200 }, (_, index) => String.fromCharCode(0x30 + (index % 75))).join('');
+    for (const each of sent) incoming.push(each);
+    incoming.push(null);
+    expect(await text(incoming, 200)).toBe(sent);
+  });
+
+  it.each([
+    [4, 'body'],
+    [3, 413],
+  ])('4 bytes with a limit of %i → %s', async (most, expected) => {
+    const incoming = receive({});
+    incoming.push('body');
+    incoming.push(null);
+    expect(await text(incoming, most)).toBe(expected);
+  });
+
+  it('that was read before → empty', async () => {
+    const incoming = receive({});
+    incoming.push(null);
+    incoming.resume();
+    await once(incoming, 'end');
+    expect(await text(incoming, 1)).toBe('');
+  });
+
+  it('of a client that disconnects before or while it is read → rejected', async () => {
+    const gone = receive({});
+    gone.destroy();
+    await expect(readNodeBytes(gone, 1)).rejects.toThrow('disconnected');
+    const leaving = receive({});
+    const read = readNodeBytes(leaving, 10);
+    leaving.push('a');
+    leaving.destroy();
+    await expect(read).rejects.toThrow('disconnected');
+  });
+
+  it('that a signal ends → rejected with its reason, and the rest can be read by another reader', async () => {
+    const incoming = receive({});
+    const controller = new AbortController();
+    const read = readNodeBytes(incoming, 10, controller.signal);
+    controller.abort(new Error('late'));
+    await expect(read).rejects.toThrow('late');
+    incoming.push('rest');
+    incoming.push(null);
+    expect(await text(incoming, 10)).toBe('rest');
   });
 });

@@ -167,6 +167,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
   const listener: Listener = await listen({
     onRequest,
     onUpgrade: handle,
+    onExpectation: (_incoming, outgoing) => outgoing.writeHead(417).end(),
     host: '127.0.0.1',
     port: 0,
     keepAlive,

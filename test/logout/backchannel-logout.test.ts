@@ -41,7 +41,7 @@ function open(
     { type = form as string | null, method = 'POST', address = '192.0.2.1' } = {},
   ): Promise<EventResponse> => {
     const headers = new Headers({ host: 'api.test', ...(type !== null && { 'content-type': type }) });
-    const readBody = async (most: number) => (Buffer.byteLength(body) > most ? undefined : body);
+    const readBody = async (most: number) => (Buffer.byteLength(body) > most ? 413 : body);
     const request = { method, url: 'https://api.test/backchannel-logout', headers };
     return receiver.respond({ request, connection: { remoteAddress: address }, readBody }, '/backchannel-logout');
   };

@@ -65,7 +65,7 @@ export function receive(
     method = 'POST',
   ) => {
     const sent = new Headers({ authorization, 'content-type': 'application/secevent+jwt', ...headers });
-    const readBody = async (most: number) => (Buffer.byteLength(token) > most ? undefined : token);
+    const readBody = async (most: number) => (Buffer.byteLength(token) > most ? 413 : token);
     const { status, body } = await signals.respond(
       { request: { method, url: path, headers: sent }, connection: undefined, readBody },
       path,

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createServer as createSocketServer } from 'node:net';
+import { connect, createServer as createSocketServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../shared/network.js';
@@ -200,5 +200,62 @@ const upstreamRow = ([name, { title, status, start }]) => ({
   },
 });
 
+/** Bodies of logouts that wait, of one address: a quarter of 1,024. */
+const waitingBodies = 256;
+const bodySeconds = 5;
+/** Connections of the steady load, and requests of this row. */
+const steadyConnections = 64 + 16;
+
+/** Bodies of logouts that stop after one byte, all from one address. */
+const slowLogouts = {
+  name: 'gate-slow-logouts',
+  title: 'the gate as the proxy: 1 500 logouts whose body stops after one byte',
+  async open({ folder }) {
+    const upstream = await startUpstream();
+    const file = join(folder, 'rules-logouts.json');
+    return {
+      environment: { LOGOUT_CLIENTS: 'app', UPLOAD_TIMEOUT: String(bodySeconds) },
+      words(issuer) {
+        writeFileSync(file, JSON.stringify(makeRules(issuer, 1)));
+        return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${upstream.port}`];
+      },
+      stop: upstream.stop,
+    };
+  },
+  async play(scene) {
+    const { port } = scene.service;
+    await scene.begin({ share: 0.2 });
+    const open = new Set();
+    let refused = 0;
+    const head = `POST /backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n`;
+    const begin = () => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      open.add(socket);
+      socket.once('close', () => open.delete(socket)).write(`${head}a`);
+      socket.on('data', (part) => {
+        if (part.includes(' 408 ')) refused++;
+      });
+    };
+    for (let i = 0; i < 1500; i++) begin();
+    let pending = 0;
+    const body = new URLSearchParams({ logout_token: 'none' });
+    const statuses = new Set();
+    for (let tenths = 0; tenths < 300 && open.size > 0; tenths++) {
+      await scene.sleep(0.1);
+      pending = Math.max(pending, await scene.service.count('portcullis_requests_in_flight'));
+      // One of the same address that is complete; few enough that invalid ones are not limited.
+      if (tenths % 10 !== 0) continue;
+      statuses.add((await fetch(`http://127.0.0.1:${port}/backchannel-logout`, { method: 'POST', body })).status);
+    }
+    scene.faultEnds();
+    scene.demand(pending <= waitingBodies + steadyConnections, `${pending} requests were pending`);
+    scene.demand([...statuses].join() === '400', `complete logouts got ${[...statuses].join()} meanwhile`);
+    scene.demand(open.size === 0 && refused === 1500, `${open.size} are open after 30 s, ${refused} got 408`);
+    scene.note(
+      `at most ${pending} requests pending, ${refused} get 408; complete logouts of this address are processed`,
+    );
+  },
+};
+
 /** Rows of the gate. */
-export const gateRows = [reloads, ...Object.entries(failures).map(upstreamRow)];
+export const gateRows = [reloads, slowLogouts, ...Object.entries(failures).map(upstreamRow)];

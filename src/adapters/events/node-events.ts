@@ -53,7 +53,7 @@ function receiveEvents(receiver: EventReceiver): NodeMiddleware {
     const path = target.replace(/\?.*$/s, '');
     if (!receiver.serves(path)) return next();
     const request = readNodeRequest(incoming, target);
-    const readBody = (maxBytes: number): Promise<string | undefined> => readParsedBody(incoming, maxBytes);
+    const readBody = (maxBytes: number): Promise<string | 413> => readParsedBody(incoming, maxBytes);
     receiver.respond({ request, connection: incoming.socket, readBody }, path).then(({ status, headers, body }) => {
       if (!incoming.complete) outgoing.shouldKeepAlive = false;
       outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
@@ -65,11 +65,11 @@ function receiveEvents(receiver: EventReceiver): NodeMiddleware {
 async function readParsedBody(
   incoming: IncomingMessage & { readonly body?: unknown },
   maxBytes: number,
-): Promise<string | undefined> {
+): Promise<string | 413> {
   const { body } = incoming;
   if (body === undefined || incoming.readable) return readNodeBody(incoming, maxBytes);
   const text = formatBody(body);
-  return Buffer.byteLength(text) > maxBytes ? undefined : text;
+  return Buffer.byteLength(text) > maxBytes ? 413 : text;
 }
 
 /** Restores a parsed body: a string, bytes, or the fields of a form. */

@@ -1,8 +1,18 @@
+import { attempt } from '../../attempt.ts';
 import type { EventReceiver } from '../../http/event-post.ts';
 import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../../signals/receiver.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
+
+/** Options of `createBackchannelLogout` on platforms that do not name the sender of a request. */
+export interface WebLogoutOptions extends BackchannelLogoutOptions {
+  /**
+   * Names the sender of a request, such as its address; invalid tokens are limited by sender. Default: the address that a
+   * trusted proxy forwards, otherwise none, and no limit.
+   */
+  readonly peer?: (request: Request) => string | undefined;
+}
 
 /** Responds to a web-standard request; `undefined` for every other path. */
 export type WebReceiver = (request: Request) => Promise<Response> | undefined;
@@ -23,9 +33,10 @@ export type ClosableWebReceiver = WebReceiver & {
  */
 export function createBackchannelLogout(
   server: ResourceServer<RegisteredClaims>,
-  options: BackchannelLogoutOptions,
+  { peer, ...options }: WebLogoutOptions,
 ): WebReceiver {
-  return receiveEvents(openBackchannelLogout(server, options));
+  if (peer !== undefined && typeof peer !== 'function') throw new TypeError('peer: write a function of the request');
+  return receiveEvents(openBackchannelLogout(server, options), peer);
 }
 
 /**
@@ -40,18 +51,18 @@ export function createSignalsReceiver(
   return Object.assign(receiveEvents(signals), { close: signals.close });
 }
 
-function receiveEvents(receiver: EventReceiver): WebReceiver {
+function receiveEvents(receiver: EventReceiver, peer?: WebLogoutOptions['peer']): WebReceiver {
   return (request) => {
     const path = new URL(request.url).pathname;
     if (!receiver.serves(path)) return undefined;
-    const readBody = (maxBytes: number): Promise<string | undefined> => readWebBody(request, maxBytes);
+    const readBody = (maxBytes: number): Promise<string | 413> => readWebBody(request, maxBytes);
     return receiver
-      .respond({ request, connection: undefined, readBody }, path)
+      .respond({ request, connection: undefined, peer: attempt(peer, request), readBody }, path)
       .then(({ status, headers, body }) => new Response(body === '' ? null : body, { status, headers }));
   };
 }
 
-async function readWebBody(request: Request, maxBytes: number): Promise<string | undefined> {
+async function readWebBody(request: Request, maxBytes: number): Promise<string | 413> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body?.getReader();
@@ -62,7 +73,7 @@ async function readWebBody(request: Request, maxBytes: number): Promise<string |
     if (size <= maxBytes) chunks.push(value);
     else {
       await reader?.cancel();
-      return undefined;
+      return 413;
     }
   }
 }

@@ -12,7 +12,6 @@ import { propagateTrace, readRequestId } from '../../server/observation/traces.t
 import type { SettingNames } from '../../server/settings/setting-names.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import type { Forwarding, Framing } from './request-head.ts';
-import { discardRest } from './response.ts';
 import { createExamine } from './reverse-proxy.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
 
@@ -47,15 +46,9 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
   const examine = createExamine();
   const nameClient = ({ request, connection }: Exchange): string => namePeer(readClientAddress(request, connection));
 
-  const describe = (exchange: Exchange, rejection: RefusedDecision): Answer => {
+  const refuse = (exchange: Exchange, rejection: RefusedDecision): Answer => {
     note(exchange, rejection);
     return answerRefusal(rejection.refusal, ...rejection.cors);
-  };
-
-  const refuse = (exchange: Exchange, rejection: RefusedDecision, { incoming }: Wire): Answer => {
-    // The body of a refused request is not read.
-    discardRest(incoming);
-    return describe(exchange, rejection);
   };
 
   const followToken = ({ access, rule, request }: AdmittedDecision, exchange: Exchange): Forwarding['followToken'] => {
@@ -79,16 +72,13 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     const { rule, cors, dpopNonce } = admission;
     const { id, request, connection } = exchange;
     const externalUrl = readExternalUrl(request, connection);
-    if (externalUrl instanceof Refused) return refuse(exchange, gate.refuse(externalUrl, request), wire);
+    if (externalUrl instanceof Refused) return refuse(exchange, gate.refuse(externalUrl, request));
     note(exchange, admission);
-    if (admission.isCorsPreflight) {
-      discardRest(wire.incoming);
-      return new Answer(204, cors, '');
-    }
+    if (admission.isCorsPreflight) return new Answer(204, cors, '');
     const upstream = rule.upstream ?? defaultUpstream;
     const proxy = upstreams.get(upstream);
     // Rules without an upstream are not loaded.
-    if (proxy === undefined) return refuse(exchange, gate.refuse(new Refused('unexpected'), request), wire);
+    if (proxy === undefined) return refuse(exchange, gate.refuse(new Refused('unexpected'), request));
     exchange.context = { ...exchange.context, upstream };
     wire.onForward();
     const forwarding: Forwarding = {
@@ -110,7 +100,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       followToken: followToken(admission, exchange),
       refuse(error) {
         held?.release();
-        sendAnswer(describe(exchange, gate.refuse(error, exchange.request, rule)), wire.outgoing, id);
+        sendAnswer(refuse(exchange, gate.refuse(error, exchange.request, rule)), wire.outgoing, id);
       },
       onCut: (error) => noteRefusal(exchange, error, names),
       onDone: () => wire.onDone(),
@@ -123,7 +113,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     exchange.routeKind = 'rule';
     const { gate, upstreams } = current();
     const framing = examine(wire.incoming, wire.outgoing);
-    if (framing instanceof Refused) return describe(exchange, gate.refuse(framing, exchange.request));
+    if (framing instanceof Refused) return refuse(exchange, gate.refuse(framing, exchange.request));
     let held: HeldBody | undefined;
     const decision = await gate.decide(exchange.request, exchange.connection, () => {
       held = new HeldBody({ client: nameClient(exchange), share: options.peerShare });
@@ -138,7 +128,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     const answer =
       decision.kind === 'admitted'
         ? forward(decision, { exchange, wire, gate, upstreams, framing, held })
-        : refuse(exchange, decision, wire);
+        : refuse(exchange, decision);
     if (answer !== passedOn) held?.release();
     return answer;
   };

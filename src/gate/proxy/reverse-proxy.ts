@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
+import { discardRest } from '../../server/http/discarded-body.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Forwarding, type Framing, readFraming } from './request-head.ts';
-import { discardRest, ResponseWriter, type ResponseWriterOptions } from './response.ts';
+import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
 

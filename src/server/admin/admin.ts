@@ -1,7 +1,8 @@
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from '../http/answer.ts';
+import { discardRest } from '../http/discarded-body.ts';
 import { createRouter } from '../http/exchange.ts';
 
 export interface Readiness {
@@ -64,17 +65,21 @@ export function createAdmin(sources: AdminSources, { errorBody, hosts, console }
     { path: assertionKeysPath, hosts: 'any', respond: async () => assertionKeys?.() ?? notFound },
   ]);
   const misdirected = plainError(errorBody, 421);
+  const send = (answer: Answer, outgoing: ServerResponse): void => {
+    sendAnswer(answer, outgoing);
+    discardRest(outgoing.req);
+  };
   return (incoming, outgoing) => {
     if (console !== undefined && /^\/console(?:[/?]|$)/.test(incoming.url ?? '')) return console(incoming, outgoing);
     if (sources.revoke !== undefined && pathOf(incoming.url) === '/revocations')
       return sources.revoke(incoming, outgoing);
     const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
     const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
-    if (typeof route === 'string') return sendAnswer(notFound, outgoing);
-    if (route.hosts === 'known' && !isKnownHost(incoming.headers.host, hosts)) return sendAnswer(misdirected, outgoing);
+    if (typeof route === 'string') return send(notFound, outgoing);
+    if (route.hosts === 'known' && !isKnownHost(incoming.headers.host, hosts)) return send(misdirected, outgoing);
     route.respond().then(
-      (answer) => sendAnswer(answer, outgoing),
-      () => sendAnswer(failed, outgoing),
+      (answer) => send(answer, outgoing),
+      () => send(failed, outgoing),
     );
   };
 }

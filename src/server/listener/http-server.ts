@@ -30,9 +30,12 @@ export interface HttpServerOptions {
   readonly tunnelTimeout?: number;
   /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
   readonly firstByteTimeout?: number;
-  /** Responds to an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: 417, without a log line. */
+  /**
+   * Responds to an `Expect` other than `100-continue` (RFC 9110 §10.1.1); the app then handles `100-continue`. Default: 417,
+   * without a log line, and Node handles `100-continue`.
+   */
   readonly onExpectation?: RequestListener;
-  /** Makes this a server of streams: a body has no time limit while it moves, and the app handles `Expect: 100-continue`. */
+  /** Makes this a server of streams: a body has no time limit while it moves. */
   readonly onUpgrade?: UpgradeListener;
 }
 
@@ -154,11 +157,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     };
   };
   server.on('request', count(options.onRequest));
+  const { onRequest, onExpectation = refuseExpectation } = options;
   // Without a listener Node responds itself, and the response is not counted as pending.
-  server.on('checkExpectation', count(options.onExpectation ?? refuseExpectation));
-  if (options.onUpgrade !== undefined) {
+  server.on('checkExpectation', count(onExpectation));
+  if (options.onExpectation !== undefined) {
     // Without a listener Node requests the body before the request is authorized.
-    server.on('checkContinue', count(options.onRequest));
+    const check: RequestListener = (incoming, outgoing) =>
+      (/^100-continue$/i.test(incoming.headers.expect ?? '') ? onRequest : onExpectation)(incoming, outgoing);
+    server.on('checkContinue', count(check));
+  }
+  if (options.onUpgrade !== undefined) {
     serveUpgrades(server, {
       ...{ onUpgrade: options.onUpgrade, unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
       serveAgain: (socket) => serve(socket, intake.find(socket.remoteAddress)),

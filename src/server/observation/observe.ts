@@ -7,6 +7,7 @@ import type { ReadClientAddress } from '../../http/peer.ts';
 import { type Evidence, Refused } from '../../refused.ts';
 import { show, showComparison } from '../../shown-comparison.ts';
 import { type Answer, sendAnswer } from '../http/answer.ts';
+import { discardRest } from '../http/discarded-body.ts';
 import { Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
 import type { Log, LogFields } from './log.ts';
 import { escapeLabel, type Metrics } from './metrics.ts';
@@ -93,12 +94,13 @@ export function observe(options: ObserveOptions): Observed {
     },
   };
 
-  const respond = (answer: Answer, { exchange, outgoing }: PendingRequest): void => {
+  const respond = (answer: Answer, { exchange, incoming, outgoing }: PendingRequest): void => {
     const { status } = answer;
     recorder.audit(exchange, status);
     recorder.writeAudit();
     // A client that reports a refusal can name the id of the log line.
     sendAnswer(answer, outgoing, status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
+    discardRest(incoming);
     recorder.record(exchange, status);
   };
 

@@ -15,6 +15,7 @@ import type { ProcessContext } from '../lifecycle/process-context.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
 import { flushSpans } from '../lifecycle/spans.ts';
 import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
+import { type ConnectionLimit, createConnectionLimit } from '../listener/connection-limit.ts';
 import {
   type AddressSettings,
   describeListenFailure,
@@ -70,8 +71,9 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
     ...(owned !== undefined && { revocations: owned.revocations, signals: owned.signals }),
     watchDecisions: opened?.watchDecisions,
   });
-  const admin = await openAdmin(context, { service, keySource, owned, opened });
-  const http = await openHttpOptions(context, service);
+  const limit = createConnectionLimit(context);
+  const admin = await openAdmin(context, { service, keySource, owned, opened, limit });
+  const http = await openHttpOptions(context, service, limit);
   const api = await open((address) => listen({ ...http, ...address }), readApi(options));
   announce(options, api.url, admin?.url);
   service.fetchKeys();
@@ -94,14 +96,16 @@ interface AdminParts {
   readonly keySource: KeyOwner;
   readonly owned: OwnedRevocations | undefined;
   readonly opened: OpenedConsole | undefined;
+  /** Connections of both listeners. */
+  readonly limit: ConnectionLimit;
 }
 
 async function openAdmin(
   context: ProcessContext & RunOptions,
-  { service, keySource, owned, opened }: AdminParts,
+  { service, keySource, owned, opened, limit }: AdminParts,
 ): Promise<Listener | undefined> {
   const { settings, metrics, command } = context;
-  const { adminHost: host, adminPort: port, adminHosts: hosts, keepAlive } = settings;
+  const { adminHost: host, adminPort: port, adminHosts: hosts, keepAlive, peerShare: share } = settings;
   if (port === 'off') return undefined;
   const { routes, assertionKeys } = service;
   const readiness = (): Readiness => {
@@ -114,9 +118,12 @@ async function openAdmin(
     { readiness, metrics: () => formatMetrics(metrics.snapshot()), assertionKeys, revoke },
     { errorBody, hosts, console: opened?.createListener({ command, readiness, routes, keys: keySource.views }) },
   );
-  return open((address) => listen({ onRequest, keepAlive, errorBody, exclusive: true, ...address }), {
-    ...{ host, port, settings: nameAddress(settings, 'ADMIN_') },
-  });
+  return open(
+    (address) => listen({ onRequest, keepAlive, errorBody, exclusive: true, limit, peers: { share }, ...address }),
+    {
+      ...{ host, port, settings: nameAddress(settings, 'ADMIN_') },
+    },
+  );
 }
 
 interface NamedAddress extends ListenAddress {

@@ -60,7 +60,7 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
       registerServiceMetrics(metrics, log, readBuild());
       return {
         ...observe({
-          app: receiveEvents(app, options, findServer),
+          app: receiveEvents(app, { ...options, settings }, findServer),
           ...{ refuse, metrics, log, audit, watch, describeIdentity },
           readClientAddress: createReadClientAddress(settings.trustProxy),
         }),

@@ -8,7 +8,7 @@ import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/answer.ts';
 import type { KeySource } from '../keys/service-keys.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
-import { createConnectionLimit } from '../listener/connection-limit.ts';
+import type { ConnectionLimit } from '../listener/connection-limit.ts';
 import type { HttpServerOptions } from '../listener/http-server.ts';
 import { openTls } from '../listener/open-tls.ts';
 import type { UpgradeListener } from '../listener/upgrades.ts';
@@ -53,12 +53,16 @@ export interface Command {
 export const stopGrace = 9;
 
 /** Opens what the listener of the API needs. Rejects with `StartFailure` if the TLS files are unusable. */
-export async function openHttpOptions(context: ProcessContext, service: Service): Promise<HttpServerOptions> {
+export async function openHttpOptions(
+  context: ProcessContext,
+  service: Service,
+  limit: ConnectionLimit,
+): Promise<HttpServerOptions> {
   const { keepAlive, errorBody, peerShare, tunnelTimeout, trustProxy } = context.settings;
   return {
     ...{ keepAlive, tunnelTimeout },
     createTlsServer: await openTls(context),
-    limit: createConnectionLimit(context),
+    limit,
     peers: { share: peerShare, isTrusted: parseTrust(trustProxy) },
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,

@@ -5,6 +5,7 @@ import { isSameSecret } from '../../http/same-secret.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
 import { showCode } from '../../shown-text.ts';
+import { discardRest } from '../http/discarded-body.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { readRegularFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
@@ -49,9 +50,8 @@ export function openRevokeEndpoint(
   return (incoming, outgoing) => {
     const send = (status: number): void => {
       const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : status === 405 ? { allow: 'POST' } : {};
-      // What is left of a body is not read.
-      if (!incoming.complete) outgoing.shouldKeepAlive = false;
       outgoing.writeHead(status, { 'cache-control': 'no-store', ...challenge }).end();
+      discardRest(incoming);
     };
     respond(incoming).then(send, () => send(400));
   };

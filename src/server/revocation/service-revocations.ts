@@ -1,4 +1,5 @@
 import type { EventReceiver } from '../../http/event-post.ts';
+import { createReadClientAddress } from '../../http/peer.ts';
 import { type LogoutOutcome, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
 import type { AnyServerOptions } from '../../resource-server/options.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
@@ -67,5 +68,7 @@ export function receiveEvents(
       },
     });
   }
-  return serveEvents(app, receivers);
+  const { uploadTimeout, peerShare, trustProxy } = settings;
+  const readClientAddress = createReadClientAddress(trustProxy);
+  return serveEvents(app, receivers, { readClientAddress, uploadTimeout, peerShare });
 }

@@ -458,7 +458,8 @@ export const settingTable = {
     uploadTimeout: {
       ...number(1, 3600, 'seconds'),
       defaultValue: '60',
-      meaning: 'As the proxy: seconds without a byte of an upload after which it is refused with 408.',
+      meaning:
+        'Seconds after which an upload without progress, and a body for the gate itself (logout, event, MCP) that is not complete, is refused with 408.',
     },
     assertionKey: {
       ...pemFile,

@@ -1,0 +1,200 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startGate } from '../../support/gate-process.ts';
+import { openRaw, readStatuses, send } from '../../support/http-client.ts';
+import { until } from '../../support/redis-store.ts';
+import { type ServiceProcess, startService } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+
+const key = 'k'.repeat(40);
+const secret = 'Bearer of-the-transmitter';
+let provider: TestProvider;
+let folder: string;
+let settings: Readonly<Record<string, string>>;
+const closers: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-events-'));
+  await writeFile(join(folder, 'key'), key);
+  await writeFile(join(folder, 'authorization'), secret);
+  const stream = {
+    ...{ transmitter: provider.issuer, issuer: provider.issuer, delivery: 'push' },
+    ...{ endpoint: 'https://api.test/shared-signals/idp', authorizationFile: join(folder, 'authorization') },
+  };
+  await writeFile(join(folder, 'streams'), JSON.stringify({ streams: { idp: stream } }));
+  settings = {
+    ...{ LOGOUT_CLIENTS: 'app', ADMIN_KEY_FILE: join(folder, 'key'), SHARED_SIGNALS: join(folder, 'streams') },
+    ...{ NODE_EXTRA_CA_CERTS: provider.caFile },
+  };
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const rules = () => ({
+  issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
+  rules: [{ id: 'all', path: '/**' }],
+});
+type Start = (more: Readonly<Record<string, string>>) => Promise<ServiceProcess>;
+const commands: readonly (readonly [string, Start])[] = [
+  [
+    'serve',
+    (more) => {
+      const { UPLOAD_TIMEOUT: _, ...others } = more;
+      const own = { ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience };
+      return startService({ environment: { ...settings, ...own, ...others } });
+    },
+  ],
+  ['the gate beside a proxy', (more) => startGate(provider, rules(), { ...settings, ...more })],
+  [
+    'the gate as the proxy',
+    (more) => startGate(provider, rules(), { ...settings, UPSTREAM: 'http://127.0.0.1:9', ...more }),
+  ],
+];
+
+const form = 'Content-Type: application/x-www-form-urlencoded\r\n';
+const post = (target: string, more: string): string => `POST ${target} HTTP/1.1\r\nHost: api.test\r\n${more}\r\n`;
+const logout = (more = ''): string => post('/backchannel-logout', `${form}Content-Length: 100\r\n${more}`);
+const signal = post(
+  '/shared-signals/idp',
+  `Authorization: ${secret}\r\nContent-Type: application/secevent+jwt\r\nContent-Length: 100\r\n`,
+);
+const revocation = post(
+  '/revocations',
+  `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n`,
+);
+const portOf = (url = ''): number => Number(new URL(url).port);
+
+function open(port: number): ReturnType<typeof openRaw> {
+  const connection = openRaw(port);
+  closers.push(() => connection.destroy());
+  return connection;
+}
+
+describe.each(commands)('%s: a body of an event', (name, start) => {
+  let service: ServiceProcess;
+  beforeAll(async () => {
+    service = await start({ UPLOAD_TIMEOUT: '1' });
+  });
+  afterAll(() => service?.stop());
+
+  it('that stops after one byte → 408, and the connection is closed', async () => {
+    const paths: readonly (readonly [string, number])[] = [
+      [logout(), service.port],
+      [signal, service.port],
+      // Its limit is that of serve, 15 s.
+      ...(name === 'serve' ? ([[revocation, portOf(service.adminUrl)]] as const) : []),
+    ];
+    const received = paths.map(([head, port]) => {
+      const connection = open(port);
+      connection.write(`${head}a`);
+      return connection.closed;
+    });
+    expect((await Promise.all(received)).map(readStatuses)).toEqual(paths.map(() => [408]));
+  }, 60_000);
+
+  it('that arrives byte by byte, and never completely → 408', async () => {
+    if (name === 'serve') return; // its limit is one of Node, which the case above shows
+    const connection = open(service.port);
+    connection.write(logout());
+    const timer = setInterval(() => connection.write('a'), 50);
+    closers.push(() => clearInterval(timer));
+    expect(readStatuses(await connection.closed)).toEqual([408]);
+  });
+
+  it.each([
+    ['100-continue', [100, 400], 'Expect: 100-continue\r\n'],
+    ['100-Continue', [100, 400], 'Expect: 100-Continue\r\n'],
+    ['another expectation', [417], 'Expect: 200-ok\r\n'],
+    ['100-continue and another expectation', [417], 'Expect: 100-continue, 200-ok\r\n'],
+    ['100-continue, and a length over the limit', [413], 'Expect: 100-continue\r\nContent-Length: 20000\r\n'],
+  ])('after %s → %j', async (_title, statuses, more) => {
+    const connection = open(service.port);
+    const head = logout(more);
+    connection.write(more.includes('20000') ? head.replace('Content-Length: 100\r\n', '') : head);
+    await connection.receive(/HTTP/);
+    if (statuses[0] === 100) connection.write('a'.repeat(100));
+    const text = await connection.receive(new RegExp(`HTTP/1.1 ${statuses.at(-1)}`));
+    expect(readStatuses(text)).toEqual(statuses);
+  });
+
+  it.each([
+    ['415 at the logout endpoint', () => logout().replace(form, 'Content-Type: text/plain\r\n'), 415],
+    ['413 at the logout endpoint', () => logout(), 413],
+    ['405 at the logout endpoint', () => logout().replace('POST', 'PUT'), 405],
+    ['400 at a stream', () => signal.replace('secevent+jwt', 'json'), 400],
+    ['404 at a stream', () => signal.replace('/idp', '/other'), 404],
+    ['401 at the admin listener', () => revocation.replace(key, 'other'), 401],
+    ['404 at the admin listener', () => revocation.replace('/revocations', '/other'), 404],
+  ])(
+    'that goes on after the %s → the response arrives, and the connection is closed',
+    async (_title, write, status) => {
+      const isAdmin = write().includes('/revocations') || (write().includes('/other') && !write().includes('/shared'));
+      const socket = connect(isAdmin ? portOf(service.adminUrl) : service.port, '127.0.0.1');
+      closers.push(() => socket.destroy());
+      const received = collect(socket);
+      socket.write(write().replace('Content-Length: 100', 'Content-Length: 3000000000'));
+      const part = Buffer.alloc(1_000_000, 0x61);
+      for (let sent = 0; sent < 300 && !socket.destroyed; sent++) {
+        await new Promise<void>((resolve) => {
+          socket.once('close', resolve).write(part, () => resolve());
+        });
+        socket.removeAllListeners('close');
+      }
+      expect(socket.destroyed).toBe(true);
+      expect(received.text).toContain(`HTTP/1.1 ${status}`);
+      expect(socket.bytesWritten).toBeLessThan(150_000_000);
+    },
+    60_000,
+  );
+});
+
+function collect(socket: Socket): { text: string } {
+  const received = { text: '' };
+  socket
+    .on('error', () => {})
+    .on('data', (part: Buffer) => {
+      received.text += part.toString('latin1');
+    });
+  return received;
+}
+
+describe('the gate as the proxy: 1,500 bodies of one address that do not end', () => {
+  it('→ 256 wait, the others are closed with 408; a logout of this address is processed', async () => {
+    const gate = await startGate(provider, rules(), { ...settings, UPSTREAM: 'http://127.0.0.1:9' });
+    closers.push(() => gate.stop());
+    const open = new Set<Socket>();
+    const sockets = Array.from({ length: 1500 }, () => {
+      const socket = connect(gate.port, '127.0.0.1').on('error', () => {});
+      socket.resume().write(`${logout()}a`);
+      open.add(socket);
+      return new Promise<void>((resolve) => {
+        socket.once('data', (part: Buffer) => {
+          expect(part.toString('latin1')).toContain('HTTP/1.1 408');
+        });
+        socket.once('close', () => {
+          open.delete(socket);
+          if (open.size === 256) resolve();
+        });
+      });
+    });
+    closers.push(() => {
+      for (const socket of open) socket.destroy();
+    });
+    await Promise.race(sockets);
+    const body = 'logout_token=a';
+    const answer = await send(gate.url, '/backchannel-logout', {
+      ...{ method: 'POST', headers: ['Content-Type', 'application/x-www-form-urlencoded'], body },
+    });
+    expect(answer.status).toBe(400);
+    await until(() => open.size === 255);
+  }, 60_000);
+});
