@@ -90,35 +90,45 @@ export function addConnectionOptions(
   return new Set([...(names ?? []), ...lower.split(',').map((option) => option.trim())]);
 }
 
-const responseHopByHop: ReadonlySet<string> = new Set([...hopByHop, 'transfer-encoding', 'trailer']);
+/** Headers of a response that are not forwarded in their position, or not at all. */
+const readApart: ReadonlySet<string> = new Set([...hopByHop, 'transfer-encoding', 'trailer', 'content-length']);
 /** Lengths of these names. Other lengths need no conversion to lower case. */
-const responseHopByHopLengths: ReadonlySet<number> = new Set(Array.from(responseHopByHop, ({ length }) => length));
+const lengthsReadApart: ReadonlySet<number> = new Set(Array.from(readApart, ({ length }) => length));
 
 /** Reads the response headers for the next hop; `undefined` if the transfer coding cannot be forwarded. */
 export function readResponseHeaders(rawHeaders: HeaderList, mayTrail: boolean): HeaderList | undefined {
   const headers: string[] = [];
   const announced: string[] = [];
+  const length: string[] = [];
   let named: ReadonlySet<string> | undefined;
   let isChunked = false;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = rawHeaders[i + 1] ?? '';
-    const lower = responseHopByHopLengths.has(name.length) ? name.toLowerCase() : '';
-    if (!responseHopByHop.has(lower)) headers.push(name, value);
+    const lower = lengthsReadApart.has(name.length) ? name.toLowerCase() : '';
+    if (!readApart.has(lower)) headers.push(name, value);
     else if (lower === 'connection') named = addConnectionOptions(named, value);
+    else if (lower === 'content-length') length.push(name, value);
     else if (lower === 'trailer') announced.push(name, value);
     else if (lower === 'transfer-encoding') {
       if (isChunked || value.toLowerCase() !== 'chunked') return undefined;
       isChunked = true;
     }
   }
-  if (named === undefined && !isChunked) return headers;
-  // Node throws where no trailers can follow.
-  if (isChunked && mayTrail) headers.push(...announced);
-  return filterHeaders(headers, (name) => {
-    const lower = name.toLowerCase();
-    return lower === 'content-length' ? !isChunked : named?.has(lower) !== true;
-  });
+  const kept =
+    named === undefined ? headers : filterHeaders(headers, (name) => named?.has(name.toLowerCase()) !== true);
+  // Node rewrites a Content-Disposition that follows a Content-Length, and throws for a Trailer if no trailers can follow.
+  if (!isChunked) kept.push(...length);
+  else if (mayTrail) kept.push(...announced);
+  return kept;
+}
+
+/**
+ * Reports whether a response has no body by definition (RFC 9112 §6.3). Its connection is closed: an upstream that sends a
+ * body nevertheless may send it when the next client's request is already in flight, and no delay rules that out.
+ */
+export function endsConnection(method: string, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
 }
 
 function filterHeaders(headers: HeaderList, isKept: (name: string) => boolean): string[] {

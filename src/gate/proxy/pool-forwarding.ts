@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
+import { endsConnection } from './headers.ts';
 import type { ResponseWriter } from './response.ts';
-import { describeFailure, endsConnection, type ForwardJob, type PooledClient } from './upstream.ts';
+import { describeFailure, type ForwardJob, type PooledClient } from './upstream.ts';
 
 /** Forwards a request without a body. */
 export function forwardByPool(job: ForwardJob): void {
@@ -19,7 +20,7 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   readonly #writer: ResponseWriter;
   /** Absent once another request may use it. */
   #pooled: PooledClient | undefined;
-  #isReusable: boolean;
+  readonly #isReusable: boolean;
   #isDraining = false;
   #resume: (() => void) | undefined;
 
@@ -47,9 +48,13 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
       this.#writer.inform(status, headers);
       return true;
     }
-    if (endsConnection(this.#job.head.method, status)) this.#isReusable = false;
     this.#resume = resume;
     this.#writer.begin(status, headers);
+    if (endsConnection(this.#job.head.method, status)) {
+      // Here, because undici awaits the body that a Content-Length announces.
+      this.#writer.end([]);
+      this.#leave('reset');
+    }
     return true;
   }
 

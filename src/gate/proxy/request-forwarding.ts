@@ -1,15 +1,9 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
-import { findHeaderActions, isTrailer, readTrailers } from './headers.ts';
+import { endsConnection, findHeaderActions, isTrailer, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
-import {
-  describeFailure,
-  endsConnection,
-  type ForwardJob,
-  maxResponseHeaderBytes,
-  resetConnection,
-} from './upstream.ts';
+import { describeFailure, type ForwardJob, maxResponseHeaderBytes, resetConnection } from './upstream.ts';
 
 /** Opens a request to the upstream with `node:http`, on the connection that `way` provides. */
 export function openRequest(

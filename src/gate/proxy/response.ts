@@ -2,7 +2,7 @@ import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import { discardRest } from '../../server/http/discarded-body.ts';
 import { EventBoundary } from './event-boundary.ts';
-import { hasValue, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import { endsConnection, hasName, hasValue, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
@@ -84,8 +84,9 @@ export class ResponseWriter {
   begin(status: number, rawHeaders: readonly string[]): void {
     if (this.#over) return;
     this.#options.onHead((performance.now() - this.#startedAt) / 1000);
-    const { method, httpVersionMinor } = this.#forwarding.incoming;
-    const headers = readResponseHeaders(rawHeaders, method !== 'HEAD' && httpVersionMinor > 0);
+    const { method = '', httpVersionMinor } = this.#forwarding.incoming;
+    const mayTrail = httpVersionMinor > 0 && !endsConnection(method, status);
+    const headers = readResponseHeaders(rawHeaders, mayTrail);
     if (headers === undefined) {
       this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
       return;
@@ -152,13 +153,18 @@ export class ResponseWriter {
     const { status, headers } = this.#head;
     const { outgoing } = this.#forwarding;
     this.#head = undefined;
+    // For this header Node sends the head at once, and not as latin1.
+    const socket = hasName(headers, 'expect') ? outgoing.socket : null;
+    socket?.setDefaultEncoding('latin1');
+    let failed: Refused | undefined;
     try {
       outgoing.writeHead(status, headers as string[]); // Node only reads them
-      return true;
     } catch (cause) {
-      this.fail(new Refused('upstream_unavailable', { cause }));
-      return false;
+      failed = new Refused('upstream_unavailable', { cause });
     }
+    socket?.setDefaultEncoding('utf8');
+    if (failed !== undefined) this.fail(failed);
+    return failed === undefined;
   }
 
   #flush(): void {

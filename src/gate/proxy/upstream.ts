@@ -151,14 +151,6 @@ export function resetConnection(socket: Socket): void {
   else carrier.resetAndDestroy();
 }
 
-/**
- * Reports whether a response has no body by definition (RFC 9112 §6.3). Its connection is closed: an upstream that sends a
- * body nevertheless may send it when the next client's request is already in flight, and no delay rules that out.
- */
-export function endsConnection(method: string, status: number): boolean {
-  return method === 'HEAD' || status === 204 || status === 304;
-}
-
 const timeoutCodes: ReadonlySet<string> = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
 ]);
