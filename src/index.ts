@@ -62,7 +62,6 @@ export type {
   RefusalStyle,
   ResourceServerEvent,
   ResourceServerOptions,
-  Subject,
 } from './resource-server/options.ts';
 export {
   type Access,
@@ -70,7 +69,7 @@ export {
   createResourceServer,
   type ResourceServer,
 } from './resource-server/resource-server.ts';
-export type { Recipients, TokenRuleOptions } from './resource-server/token-rules.ts';
+export type { Recipients, Subject, TokenRuleOptions } from './resource-server/token-rules.ts';
 export type { IssuerList, IssuerRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
 export { createMemoryRevocationStore } from './revocation/memory-store.ts';
 export type { RevocationFollower, RevocationRecord, RevocationStore } from './revocation/record.ts';

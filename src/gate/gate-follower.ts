@@ -52,9 +52,9 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
 }
 
 export function readCommonOptions(settings: Settings, mode: GateMode): CommonOptions {
-  const { algorithms, clockTolerance, errorBody, variant } = settings;
+  const { algorithms, clockTolerance, errorBody, subject } = settings;
   return {
-    ...{ algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) },
+    ...{ algorithms, clockTolerance, errorBody, subject, dpop: readDpop(settings) },
     // Beside a proxy, forwarded headers carry the complete original request.
     ...(mode === 'proxy' && readClientSide(settings)),
   };

@@ -1,4 +1,4 @@
-import type { AnyServerOptions, IssuerWithRecipients } from '../resource-server/options.ts';
+import type { AnyServerOptions } from '../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
@@ -8,7 +8,7 @@ import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
 import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
 import type { GateCors } from './cors.ts';
-import { createGate, type Gate, type GateOptions, type ServerRequirements } from './gate.ts';
+import { createGate, type Gate, type GateOptions, type ServerRequirements, trustEntries } from './gate.ts';
 import { type Rules, RulesError } from './rules/rules.ts';
 
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
@@ -143,10 +143,10 @@ function openServer(
     const { issuer, rules } = trusted;
     const own = keys.get(nameKeys(issuer, trusted))?.set;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
-  }) as readonly IssuerWithRecipients[]; // rules with an issuer without an audience are not loaded
+  });
   return createResourceServer({
     ...common,
-    issuers,
+    ...trustEntries(issuers, common.subject),
     ...(introspection !== undefined && { introspection }),
     // Each issuer has its own audience. A server without issuers only writes refusals without a challenge.
     ...(issuers.length === 0 && { audience: 'none' }),

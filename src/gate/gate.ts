@@ -11,7 +11,9 @@ import type { Refusal } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
 import { isAccess, refusalOf } from '../resource-server/access.ts';
 import { noteRule } from '../resource-server/events.ts';
+import type { AnyServerOptions, IssuerWithRecipients } from '../resource-server/options.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { Recipients, Subject } from '../resource-server/token-rules.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import type { HeaderList } from '../server/http/answer.ts';
 import type { AuditedFacts, Exchange } from '../server/http/exchange.ts';
@@ -218,6 +220,19 @@ export function createGate(options: GateOptions): Gate {
 }
 
 const noHeaders: HeaderList = [];
+
+/** Options of a server that trusts entries: each says for itself if tokens need a subject; `subject` is for those that do not. */
+export function trustEntries(
+  entries: readonly TrustedIssuer[],
+  subject: Subject = 'required',
+): Pick<AnyServerOptions, 'issuers' | 'subject'> & { readonly issuers: readonly IssuerWithRecipients[] } {
+  const issuers = entries.map(({ rules, ...place }) => ({
+    ...place,
+    rules: { subject: rules?.profile === undefined ? subject : 'required', ...rules },
+  }));
+  // Rules with an issuer without recipients are not loaded.
+  return { issuers: issuers as readonly (TrustedIssuer & { rules: Recipients })[], subject: 'optional' };
+}
 
 export function requirementsOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerRequirements {
   return {

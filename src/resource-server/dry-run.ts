@@ -34,6 +34,7 @@ import {
   profileChecks,
   type RegisteredClaims,
   readConfirmation,
+  readRegistered,
 } from '../token/claims.ts';
 import { readScopes } from '../token/grants.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
@@ -229,7 +230,7 @@ async function walkPolicies(walk: Walk, g: Gathered): Promise<void> {
   const { claims, issuer, call } = g;
   if (claims === undefined || issuer === undefined) return;
   const token = {
-    claims: claims as RegisteredClaims, // the checks of a policy take any value of any claim
+    claims: readRegistered(claims), // the checks of a policy take any value of any claim
     scopes: readScopes(claims, issuer.scopeClaim),
     verifiedBy: { issuer },
   };

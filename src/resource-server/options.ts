@@ -17,7 +17,7 @@ import type { DenyCheck } from '../token-status/deny-list.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import { isListPrefix } from '../token-status/status-list.ts';
 import type { IssuerFinder, ResolveIssuers } from './issuer-finder.ts';
-import { type Recipients, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
+import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
 import { type IssuerList, isFixed, readIssuerName, type TrustedIssuer } from './trusted-issuer.ts';
 
 /** Deviations from RFC 6750. */
@@ -44,9 +44,6 @@ export interface DpopOptions {
    */
   readonly nonceDemand?: 'always' | 'after-start';
 }
-
-/** Rule for the `sub` claim. */
-export type Subject = 'required' | 'optional';
 
 /**
  * Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. `keys`, `jwksUri` and

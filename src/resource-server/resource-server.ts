@@ -24,10 +24,10 @@ import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';
 import { openIssuers } from './issuer-list.ts';
 import { createJudge, type Judge, type JudgementRules } from './judgement.ts';
 import { createRefetchKeys } from './key-refetch.ts';
-import { checkOptions, type Emit, type ResourceServerOptions, type Subject } from './options.ts';
+import { checkOptions, type Emit, type ResourceServerOptions } from './options.ts';
 import { recordServer } from './own-server.ts';
 import { openServerNonces } from './server-nonces.ts';
-import { readTokenRules } from './token-rules.ts';
+import { readTokenRules, type Subject } from './token-rules.ts';
 import { hasTestIssuer, isFixed } from './trusted-issuer.ts';
 
 export type { Access } from './access.ts';

@@ -8,6 +8,9 @@ import type { PermissionsPath } from '../token/grants.ts';
 const maxTolerance = 60;
 const maxNbfTolerance = 300;
 
+/** Rule for the `sub` claim. */
+export type Subject = 'required' | 'optional';
+
 /** Rules for the tokens of an issuer. */
 export interface TokenRuleOptions {
   /**
@@ -29,7 +32,7 @@ export interface TokenRuleOptions {
   /** Seconds by which clocks may differ; `nbf` goes for `iat` too. Default 5. */
   readonly clockTolerance?: number | { readonly exp: number; readonly nbf: number };
   /** Rule for `sub` (RFC 9068 §2.2). Default: `required`. */
-  readonly subject?: 'required' | 'optional';
+  readonly subject?: Subject;
   /**
    * Name of the claim that has the scopes, instead of `scope`: a string of scopes separated by spaces, or an array whose
    * elements are not split, such as `scp` of Okta and Entra. Default: `scope`, and only a string.

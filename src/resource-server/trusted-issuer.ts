@@ -5,12 +5,12 @@ import { checkMembers, type OptionMembers, refuseUndefined } from '../option-mem
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
-import { readTokenRules, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
+import { readTokenRules, type Subject, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
 
 /** Rules for the tokens of one issuer among several. */
 export interface IssuerRuleOptions extends TokenRuleOptions {
-  /** An issuer can demand `sub` if the server leaves it optional, but not the other way round: handlers count on it. */
-  readonly subject?: 'required';
+  /** An issuer can require `sub` if the server leaves it optional; `optional` is only for such a server: handlers count on `sub`. */
+  readonly subject?: Subject;
   /**
    * Policy for every token of this issuer, in addition to the route's; its schema gives the handler nothing. Default: none.
    */
@@ -81,9 +81,9 @@ export function readIssuer(
   refuseDocumentUrl(issuer);
   checkMembers('rules', rules, ruleNames);
   for (const [name, rule] of Object.entries(rules)) if (rule === undefined) throw refuseUndefined('rules', name);
-  if (rules.subject !== undefined && rules.subject !== 'required') {
+  if (rules.subject === 'optional' && defaults.options.subject !== 'optional') {
     throw new TypeError(
-      "subject: an issuer can only demand it; write subject: 'optional' among the options of the server",
+      "subject: an issuer can only require it; write subject: 'optional' among the options of the server",
     );
   }
   const tokenRules =

@@ -36,7 +36,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     audience: [settings.audience],
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
-    subject: variant.subject,
+    subject: settings.subject,
     dpop: parts.dpop,
     ...parts.serverOptions,
     trustProxy: settings.trustProxy,

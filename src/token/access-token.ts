@@ -24,6 +24,7 @@ import {
   profileChecks,
   type RegisteredClaims,
   readConfirmation,
+  readRegistered,
   type TokenProfile,
 } from './claims.ts';
 import { type PermissionsPath, readScopes } from './grants.ts';
@@ -141,8 +142,13 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
   if (confirmation instanceof Refused) return confirmation.attest({ kid, claims });
   const { jkt, certificate } = confirmation;
-  const verified = claims as RegisteredClaims; // so are these
-  return { claims: verified, scopes: readScopes(claims, issuer.scopeClaim), jkt, certificate, verifiedBy };
+  return {
+    claims: readRegistered(claims),
+    scopes: readScopes(claims, issuer.scopeClaim),
+    jkt,
+    certificate,
+    verifiedBy,
+  };
 }
 
 /** The token as a JWS, not yet verified. */

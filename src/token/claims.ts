@@ -95,14 +95,20 @@ export const claimChecks: readonly Check<ClaimFacts>[] = [
   createCheck('iat', ({ claims: { iat }, rules, now }) => isTime(iat) && iat <= now + rules.nbfTolerance, {
     compare: ({ claims: { iat }, rules, now }) => compareStart(iat, rules, now),
   }),
-  createCheck(
-    'sub',
-    ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
+  createCheck('sub', ({ claims: { sub }, rules }) =>
+    sub === undefined || sub === null ? rules.subject === 'optional' : typeof sub === 'string' && sub !== '',
   ),
   createCheck('scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
   createCheck('actor_form', ({ claims }) => isActorChain(claims)),
   createCheck('kind', ({ claims }) => !isOtherKind(claims)),
 ];
+
+/** Returns verified claims for handlers and headers. No subject is a claim that is absent, even if the token has `null`. */
+export function readRegistered(claims: JsonObject): RegisteredClaims {
+  if (claims['sub'] !== null) return claims as RegisteredClaims; // the checks are the proof
+  const { sub: _, ...others } = claims;
+  return Object.freeze(others) as RegisteredClaims; // the checks are the proof
+}
 
 const timeIds: ReadonlySet<string> = new Set(['exp', 'nbf', 'iat']);
 

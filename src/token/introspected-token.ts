@@ -2,13 +2,7 @@ import { type Check, refuseBy } from '../checks.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
-import {
-  type CertificateBinding,
-  type ClaimFacts,
-  claimChecks,
-  type RegisteredClaims,
-  readConfirmation,
-} from './claims.ts';
+import { type CertificateBinding, type ClaimFacts, claimChecks, readConfirmation, readRegistered } from './claims.ts';
 import { readScopes } from './grants.ts';
 
 export interface IntrospectionRules {
@@ -51,7 +45,7 @@ export function verifyIntrospectedToken(
       return refuseBy(check, facts).attest({ claims: answer });
     }
   }
-  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
+  const claims = readRegistered(answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer);
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof Refused) return confirmation;
   // Bound to an unknown key: it must not pass as an unbound token.

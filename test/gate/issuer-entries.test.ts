@@ -137,6 +137,48 @@ describe('two entries of one issuer', () => {
   });
 });
 
+describe('subject of an entry', () => {
+  const introspection = introspect('https://idp.test/both');
+  const withSub = (sub: unknown) => ({ 'https://idp.test/both': (token: string) => ({ ...claimsOf(token), sub }) });
+
+  it.each([
+    ['absent', undefined, 200],
+    ['null', null, 200],
+    ['empty', '', 401],
+    ['a number', 7, 401],
+  ])('optional, sub %s → %s for that entry alone, without a subject in the headers', async (_what, sub, status) => {
+    const { decide } = await open({ introspection }, { introspection, subject: 'optional' }, withSub(sub));
+    for (const token of [idp.token({ sub }), 'opaque']) {
+      expect(await decide('/strict', token)).toMatchObject({ status: 401, reason: 'malformed_sub' });
+      const loose = await decide('/loose', token);
+      expect(loose.status).toBe(status);
+      if (status === 200) expect(loose.identity).toMatchObject({ 'x-auth-subject': '' });
+    }
+  });
+
+  it('SUBJECT=optional → for entries that do not say otherwise, and without profile', async () => {
+    const entry = { issuer: idp.issuer, audience: 'api' };
+    const members = { plain: {}, required: { subject: 'required' }, profile: { profile: 'rfc9068' } };
+    const names = Object.keys(members);
+    const gate = await openEntryGate({
+      file: {
+        issuers: Object.fromEntries(Object.entries(members).map(([name, own]) => [name, { ...entry, ...own }])),
+        rules: names.map((name) => ({ id: name, path: `/${name}`, issuers: [name] })),
+      },
+      keysOf,
+      subject: 'optional',
+    });
+    opened.push(gate);
+    const token = idp.token({ sub: null });
+    const statuses = await Promise.all(names.map(async (name) => (await gate.decide(`/${name}`, token)).status));
+    expect(statuses).toEqual([200, 401, 401]);
+  });
+
+  it('optional and a profile that requires sub → a rules error', async () => {
+    await expect(open({ subject: 'optional', profile: 'rfc9068' }, {})).rejects.toThrow('the profile rfc9068');
+  });
+});
+
 it('a JWT of one issuer of a rule → is not sent to the endpoint of the other, which introspects JWTs', async () => {
   const gate = await openEntryGate({
     file: {

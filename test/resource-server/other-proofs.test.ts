@@ -18,8 +18,9 @@ import { loadLibraries, muteNotices } from '../../src/dev/provider/libraries.ts'
 import { exportJwk, makeSigningKey } from '../../src/dev/provider/signing-key.ts';
 import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
-import type { AnyServerOptions, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
+import type { AnyServerOptions, ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { Subject } from '../../src/resource-server/token-rules.ts';
 import type { TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';

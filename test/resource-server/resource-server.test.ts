@@ -10,8 +10,9 @@ import { ProviderError } from '../../src/outbound/provider-error.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../src/refusal/error-body.ts';
 import { explainRefusals } from '../../src/resource-server/events.ts';
-import type { ResourceServerEvent, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
+import type { ResourceServerEvent, ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { Subject } from '../../src/resource-server/token-rules.ts';
 import type { TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
@@ -604,7 +605,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, denyList: () => false }, /^denyList: write createDenyList/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { subject: 'optional' } }] },
-      /^subject: an issuer can only demand it/,
+      /^subject: an issuer can only require it/,
     ],
     [{ ...right, issuerUrl: 'x' }, /^createResourceServer: there is no issuerUrl; write any of issuer, /],
     [{ ...right, dpop: { required: true } }, /^dpop: there is no required; write any of mode, /],

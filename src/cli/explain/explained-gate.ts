@@ -10,7 +10,7 @@ import {
 } from '../../explain/explanation.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import type { Reason } from '../../failures.ts';
-import { requirementsOf } from '../../gate/gate.ts';
+import { requirementsOf, trustEntries } from '../../gate/gate.ts';
 import { findMode, readCommonOptions } from '../../gate/gate-follower.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
@@ -19,8 +19,8 @@ import { readCopiedMessage } from '../../mcp/node-message.ts';
 import { readTrustedHeaders } from '../../mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../mcp/operations.ts';
 import { Refused } from '../../refused.ts';
-import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
@@ -135,16 +135,15 @@ interface RuleContext {
 
 function createServer(rule: Rule, { rules, settings, keySets }: RuleContext): ResourceServer<RegisteredClaims> {
   const { issuers: trusted, dpop } = requirementsOf(rule, rules);
-  const issuers = trusted.map(([, { issuer, rules: own }], index) => ({
-    issuer,
-    keys: keySets[index]?.keys,
-    ...(own !== undefined && { rules: own }),
-  })) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
+  const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
+    const keys = keySets[index]?.keys;
+    return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
+  });
   const common = readCommonOptions(settings, findMode(settings, rules));
   const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
   return createResourceServer({
     ...common,
-    issuers,
+    ...trustEntries(issuers, common.subject),
     ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
     ...explainRevocations(settings),
     dpop: { ...common.dpop, ...(nonces !== undefined && { nonces }), ...(dpop !== undefined && { mode: dpop }) },

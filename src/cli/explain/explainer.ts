@@ -116,7 +116,7 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
     audience: [settings.audience],
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
-    subject: variant.subject,
+    subject: settings.subject,
     dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
     trustProxy: settings.trustProxy,
     ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),

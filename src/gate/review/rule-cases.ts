@@ -8,7 +8,7 @@ import { type Signer, signCompact } from '../../jose/sign.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import { type ClaimPath, listPaths } from '../../token/grants.ts';
-import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
+import { createGate, type Decision, type Gate, type ServerRequirements, trustEntries } from '../gate.ts';
 import type { Rules } from '../rules/rules.ts';
 import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
 import { stepsOf } from '../rules/text/rules-form.ts';
@@ -133,7 +133,7 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, sig
   const sampled = issuers.map(
     ([, { issuer, rules }]): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
   );
-  return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
+  return createResourceServer({ ...trustEntries(sampled), audience: 'none', dpop: { mode: dpop, replay: 'off' } });
 }
 
 /** Creates an ES256 key, because generating an RSA key takes longer than all decisions. */

@@ -48,7 +48,7 @@ function compileIssuers(
       // Every audience of a file is compared with aud.
       const literal = rules.audience === 'unchecked' ? { audience: ['unchecked'] } : {};
       const trusted = { issuer: full, ...place, rules: { ...rules, ...literal } } as TrustedIssuer; // what is undefined is absent
-      readIssuer(trusted, { options: {} }, () => noKeys);
+      readIssuer(trusted, { options: { subject: rules.subject ?? 'required' } }, () => noKeys);
       if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
       issuers.set(name, trusted);
       if (introspection !== undefined) introspections.set(name, introspection as RuleIntrospection); // what is undefined is absent

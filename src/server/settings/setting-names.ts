@@ -79,6 +79,7 @@ export function labelSettings(
     trustProxy: label(settings.trustProxy),
     algorithms: label(settings.algorithms),
     externalUrl: label(settings.externalUrl),
+    subject: label('subject'),
   };
 }
 

@@ -74,6 +74,11 @@ export const settingTable = {
       meaning: 'The API identifier, compared byte for byte with `aud`.',
       fix: 'Set the identifier that the provider has for this API, such as https://api.example.com/.',
     },
+    subject: {
+      ...oneOf('required', 'optional'),
+      defaultValue: ({ subject }) => subject,
+      meaning: '`optional` accepts tokens whose `sub` is absent or `null`, which have no subject then.',
+    },
     clockTolerance: {
       schema: clockTolerance,
       defaultValue: ({

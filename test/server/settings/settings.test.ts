@@ -90,6 +90,7 @@ describe('defaults', () => {
       tlsKey: '',
       tlsClientCa: '',
       workers: 1,
+      subject: 'required',
       clockTolerance: { exp: 5, nbf: 5 },
       algorithms: ['RS256'],
       keysStale: 3600,

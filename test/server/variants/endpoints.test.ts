@@ -373,3 +373,11 @@ describe('protected resource metadata', () => {
     await service.stop();
   });
 });
+
+it.each([{}, { sub: null }])('SUBJECT=optional, a token with sub %j → variant A has no user_id', async (claims) => {
+  const service = await startVariant(findVariant('a'), provider, { SUBJECT: 'optional' });
+  const headers = bearer(await provider.sign({ sub: undefined, ...claims }));
+  const { status, json } = await send(service.url, '/api/private', { headers });
+  await service.stop();
+  expect([status, json]).toEqual([200, expect.objectContaining({ user_id: null })]);
+});
