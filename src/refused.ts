@@ -26,6 +26,8 @@ export interface Evidence {
   readonly kid?: unknown;
   /** Only claims that a trusted issuer has signed, or has returned. */
   readonly claims?: Readonly<Record<string, unknown>>;
+  /** Scopes of these claims, by the rules of their issuer. */
+  readonly scopes?: ReadonlySet<string>;
 }
 
 /**

@@ -37,10 +37,13 @@ function isPlain(text: string): boolean {
   return true;
 }
 
+/** Facts of a decision that its part about the token has, in addition to the claims. */
+const tokenFacts = ['entry', 'requiredScopes', 'grantedScopes'] as const;
+
 export type FormatAuditLine = (decision: AuditDecision, time: number) => string;
 
 interface TokenPart {
-  readonly required: readonly string[] | undefined;
+  readonly decision: AuditDecision;
   readonly text: string;
 }
 
@@ -54,7 +57,8 @@ export function createAuditFormat(format: AuditFormat, describeIdentity: Describ
     format === 'ecs' ? `,"event.outcome":"${admitted ? 'success' : 'failure'}"` : '';
   const outcomes = { admitted: outcome(true), would_refuse: outcome(true), refused: outcome(false) };
 
-  const describeToken = ({ claims, requiredScopes, grantedScopes }: AuditDecision, length: number, most: number) => {
+  const describeToken = (decision: AuditDecision, length: number, most: number) => {
+    const { claims, entry, requiredScopes, grantedScopes } = decision;
     if (claims === undefined) return '';
     const { iss, jti, cnf } = claims;
     const { sub, client_id: client, actor } = describeIdentity(claims) ?? {};
@@ -64,6 +68,7 @@ export function createAuditFormat(format: AuditFormat, describeIdentity: Describ
       if (typeof value === 'string') text += keys[name] + quote(value, length);
     };
     add('issuer', iss);
+    add('entry', entry);
     add('sub', sub);
     add('client_id', client);
     if (actor !== undefined) {
@@ -84,12 +89,13 @@ export function createAuditFormat(format: AuditFormat, describeIdentity: Describ
   };
 
   const findToken = (decision: AuditDecision): string => {
-    const { claims, requiredScopes: required } = decision;
+    const { claims } = decision;
     if (claims === undefined) return '';
     const known = cached.get(claims);
-    if (known !== undefined && known.required === required) return known.text;
+    // Servers that share an introspection share its claims, not what they grant by them.
+    if (known !== undefined && tokenFacts.every((name) => known.decision[name] === decision[name])) return known.text;
     const text = describeToken(decision, ...limits[0]);
-    cached.set(claims, { required, text });
+    cached.set(claims, { decision, text });
     return text;
   };
 

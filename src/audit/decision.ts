@@ -17,6 +17,8 @@ export interface AuditDecision {
   readonly status?: number | undefined;
   /** Claims of a token whose signature was verified. Only `iss`, `sub`, the client, `act`, `cnf.jkt` and `jti` are used. */
   readonly claims?: JsonObject | undefined;
+  /** Name of the entry of `issuers` in the rules that the token belongs to. */
+  readonly entry?: string | undefined;
   /** Scopes that the policy requires. The line has those that the token has. */
   readonly requiredScopes?: readonly string[] | undefined;
   /** Scopes of the token. Default: its `scope`. */
@@ -57,6 +59,7 @@ export const auditMembers = {
     meaning: 'Status of the response; absent if the gate forwards the request.',
   },
   issuer: string('portcullis.issuer', 'Issuer of the token.'),
+  entry: string('portcullis.entry', 'Name of the issuer in the rules: entries of one URL differ in it.'),
   sub: string('user.id', 'Subject of the token.'),
   client_id: string('portcullis.client_id', 'Client of the token.'),
   actor: {

@@ -1,5 +1,5 @@
 import type { Readiness } from '../server/admin/admin.ts';
-import { describeReadyKeys } from '../server/keys/service-keys.ts';
+import { describeReadyKeys, nameKeys } from '../server/keys/service-keys.ts';
 import { replayUnreachable } from '../server/process/open-replay.ts';
 import { readDpop } from '../server/process/service-parts.ts';
 import type { Settings } from '../server/settings/settings.ts';
@@ -31,16 +31,20 @@ interface ReadinessFacts {
 export function describeReadiness(facts: ReadinessFacts): Readiness {
   const { servers, rules, settings, isReplayAway, isLoading, upstreams } = facts;
   const proofs = isReplayAway ? describeProofs(rules, settings) : undefined;
-  const enabledFor = (issuer: string): readonly string[] =>
-    [...rules.issuers.values()]
-      .filter((each) => each.issuer === issuer)
-      .flatMap(({ rules: own }) => own?.algorithms ?? settings.algorithms);
   const unreachable = [...upstreams].flatMap(([name, proxy]) => (proxy.isReachable() ? [] : [`upstream ${name}`]));
-  const all = [...servers.keys().values()];
-  const states = all.map((keys) => ({ issuer: keys.issuer, state: describeReadyKeys(keys, enabledFor(keys.issuer)) }));
+  const opened = servers.keys();
+  // Each entry by its own keys and algorithms: entries of one URL may differ in both.
+  const all = [...rules.issuers.values()].flatMap((entry) => {
+    const keys = opened.get(nameKeys(entry.issuer, entry));
+    return keys === undefined ? [] : [{ issuer: entry.issuer, keys, own: entry.rules?.algorithms }];
+  });
+  const states = all.map(({ issuer, keys, own = settings.algorithms }) => ({
+    issuer,
+    state: describeReadyKeys(keys, own),
+  }));
   const away = states.filter(({ state }) => state !== 'ok');
   const ready = (all.length === 0 || away.length < all.length) && proofs !== 'none' && !isLoading;
-  // For an issuer with keys at several addresses, the address without keys is shown.
+  // Of several entries of an issuer, the one without keys is shown.
   const checks = Object.fromEntries([
     ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
     ...away.map(({ issuer, state }) => [`keys of ${issuer}`, state]),

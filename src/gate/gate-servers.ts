@@ -1,3 +1,4 @@
+import type { KeySet } from '../keys/key-set.ts';
 import type { AnyServerOptions } from '../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
@@ -8,7 +9,14 @@ import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
 import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
 import type { GateCors } from './cors.ts';
-import { createGate, type Gate, type GateOptions, type ServerRequirements, trustEntries } from './gate.ts';
+import {
+  createGate,
+  type Gate,
+  type GateOptions,
+  type IssuerEntry,
+  type ServerRequirements,
+  trustEntries,
+} from './gate.ts';
 import { type Rules, RulesError } from './rules/rules.ts';
 
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
@@ -88,8 +96,11 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
       });
       // For messages of issuers that no rule is about.
       if (common.revocations !== undefined) {
-        const oneForEach = new Map([...rules.issuers].map((entry) => [entry[1].issuer, entry]));
-        const all = { issuers: [...oneForEach.values()], dpop: undefined, proofs: 'ignore' } as const;
+        const all = {
+          issuers: joinEntries(rules, { common, keys: opened }),
+          dpop: undefined,
+          proofs: 'ignore',
+        } as const;
         used.set(allIssuers, openServer(all, { common, share, keys: opened }));
       }
       return {
@@ -135,13 +146,55 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
   };
 }
 
+/**
+ * Joins the entries of each URL, for logout tokens, which no rule decides: a key counts with the algorithms of its own entry,
+ * and the settings give the clock tolerance.
+ */
+function joinEntries(
+  { issuers }: Rules,
+  { common, keys: opened }: Pick<ServerParts, 'common' | 'keys'>,
+): IssuerEntry[] {
+  const entries = [...issuers.values()];
+  return [...new Set(entries.map(({ issuer }) => issuer))].map((issuer): IssuerEntry => {
+    const parts = entries.flatMap((entry) => {
+      const keys = entry.issuer === issuer ? opened.get(nameKeys(issuer, entry))?.set : undefined;
+      const { algorithms = common.algorithms ?? ['RS256'] } = entry.rules ?? {};
+      return keys === undefined ? [] : [{ keys, algorithms }];
+    });
+    const algorithms = [...new Set(parts.flatMap((part) => part.algorithms))];
+    return [issuer, { issuer, keys: joinKeys(parts), rules: { audience: issuer, algorithms } }];
+  });
+}
+
+/** Joins key sets, each for its algorithms. While one of them is not usable, a missing key is not unknown. */
+function joinKeys(parts: readonly { readonly keys: KeySet; readonly algorithms: readonly string[] }[]): KeySet {
+  return {
+    find: (kid, alg) => {
+      for (const { keys, algorithms } of parts) {
+        const found = algorithms.includes(alg) ? keys.find(kid, alg) : undefined;
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    },
+    get generation() {
+      return parts.reduce((sum, { keys }) => sum + keys.generation, 0);
+    },
+    has: (kid) => parts.some(({ keys }) => keys.has(kid)),
+    usable: () => parts.every(({ keys }) => keys.usable()),
+    refetch() {
+      const fetches = parts.flatMap(({ keys }) => keys.refetch() ?? []);
+      return fetches.length === 0 ? undefined : Promise.all(fetches).then(() => undefined);
+    },
+  };
+}
+
 function openServer(
   requirements: ServerRequirements,
   { common, keys, share, introspection }: ServerParts,
 ): ResourceServer<RegisteredClaims> {
   const issuers = requirements.issuers.map(([, trusted]): TrustedIssuer => {
     const { issuer, rules } = trusted;
-    const own = keys.get(nameKeys(issuer, trusted))?.set;
+    const own = trusted.keys === undefined ? keys.get(nameKeys(issuer, trusted))?.set : undefined;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
   });
   return createResourceServer({

@@ -172,6 +172,7 @@ function createNoteDecision(metrics: Metrics, names: SettingNames): NoteDecision
     }
     const { rule, access, identity, wouldRefuse: error } = decision;
     exchange.claims = access?.claims;
+    exchange.scopes = access?.scopes;
     exchange.scheme = access?.scheme;
     if (identity.omitted > 0) omitted.series().value += identity.omitted;
     if (error === undefined) return;

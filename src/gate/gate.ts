@@ -117,14 +117,22 @@ export function createGate(options: GateOptions): Gate {
   /** Operations of messages that were read, for the console. */
   const readOperations = new WeakMap<ResourceRequest, ReadMessage['operations']>();
 
-  const audit = (policy: PlainPolicy): AuditedFacts => ({
+  const audit = (policy: PlainPolicy, entries?: AuditedFacts['entries']): AuditedFacts => ({
     requiredScopes: listRequiredScopes(policy),
     rules: rules.digest,
+    ...(entries !== undefined && { entries }),
   });
   const unmatched = audit({});
-  const audited = new Map(rules.rules.map((rule) => [rule, audit(rule.policy)]));
-  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts =>
-    call === undefined ? ((rule && audited.get(rule)) ?? unmatched) : audit(call.policy);
+  const audited = new Map(
+    rules.rules.map((rule) => {
+      const entries = requirementsOf(rule, rules).issuers.map(([name, { issuer }]) => [issuer, name] as const);
+      return [rule, audit(rule.policy, new Map<unknown, string>(entries))];
+    }),
+  );
+  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts => {
+    const facts = (rule && audited.get(rule)) ?? unmatched;
+    return call === undefined ? facts : audit(call.policy, facts.entries);
+  };
 
   const findCors = (rule: Rule | undefined): GateCors | undefined => rule?.cors ?? options.cors;
 

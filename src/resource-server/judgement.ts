@@ -105,7 +105,7 @@ export function createJudge(rules: JudgementRules): Judge {
       const verifying = asked.length > 0 ? verifyByIntrospections(trusted, call, asked) : verifyByKeys(trusted, call);
       const token = verifying instanceof Promise ? await verifying : verifying;
       if ('reason' in token) return token;
-      const evidence = { claims: token.claims, kid: token.verifiedBy.kid };
+      const evidence = { claims: token.claims, kid: token.verifiedBy.kid, scopes: token.scopes };
 
       for (const { refuse } of withdrawal) {
         const refusing = refuse(token);

@@ -90,6 +90,7 @@ export function createApp(options: AppOptions): App {
     const audited = { requiredScopes: listRequiredScopes(policy) };
     const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
       exchange.claims = access.claims;
+      exchange.scopes = access.scopes;
       exchange.scheme = access.scheme;
       const granted = answers.get(access.claims) ?? answerAnew(access.claims);
       return access.dpopNonce === undefined ? granted : granted.with('dpop-nonce', access.dpopNonce);

@@ -136,15 +136,16 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   // Only values signed by a trusted issuer are kept, so that no attacker can evict them.
   if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
   const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now });
-  if (badClaim !== undefined) return badClaim.attest({ kid, claims });
+  const scopes = readScopes(claims, issuer.scopeClaim);
+  if (badClaim !== undefined) return badClaim.attest({ kid, claims, scopes });
   const lacking = issuer.profile === undefined ? undefined : refuseByFirst(profileChecks, { claims });
-  if (lacking !== undefined) return lacking.attest({ kid, claims });
+  if (lacking !== undefined) return lacking.attest({ kid, claims, scopes });
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
-  if (confirmation instanceof Refused) return confirmation.attest({ kid, claims });
+  if (confirmation instanceof Refused) return confirmation.attest({ kid, claims, scopes });
   const { jkt, certificate } = confirmation;
   return {
     claims: readRegistered(claims),
-    scopes: readScopes(claims, issuer.scopeClaim),
+    scopes,
     jkt,
     certificate,
     verifiedBy,

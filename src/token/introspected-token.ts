@@ -40,16 +40,16 @@ export function verifyIntrospectedToken(
   const type = typeof answer['token_type'] === 'string' ? answer['token_type'].toLowerCase() : '';
   if (otherUses.has(answer['token_use']) || otherTypes.has(type)) return new Refused('not_an_access_token');
   const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
+  const claims = readRegistered(answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer);
+  const scopes = readScopes(claims, rules.token.scopeClaim);
   for (const check of claimChecks) {
     if (!isLeftOut(check, answer, rules) && !check.passes(facts)) {
-      return refuseBy(check, facts).attest({ claims: answer });
+      return refuseBy(check, facts).attest({ claims, scopes });
     }
   }
-  const claims = readRegistered(answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer);
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof Refused) return confirmation;
   // Bound to an unknown key: it must not pass as an unbound token.
   if (confirmation.jkt === undefined && type === 'dpop') return new Refused('malformed_cnf');
-  const scopes = readScopes(claims, rules.token.scopeClaim);
   return { claims, scopes, ...confirmation, verifiedBy: { issuer: rules.token, kid: undefined } };
 }

@@ -75,7 +75,8 @@ export function createTokenCache(options: TokenCacheOptions = {}) {
       const facts: ClaimFacts = { claims, rules: verifiedBy.issuer, now };
       // A separate loop: with only three functions, the runtime inlines them.
       for (const check of timeChecks) {
-        if (!check.passes(facts)) return refuseBy(check, facts).attest({ claims, kid: verifiedBy.kid });
+        if (!check.passes(facts))
+          return refuseBy(check, facts).attest({ claims, kid: verifiedBy.kid, scopes: verified.scopes });
       }
       hits++;
       return verified;

@@ -34,6 +34,7 @@ const complete: AuditDecision = {
   host: 'api.example',
   status: 403,
   claims,
+  entry: 'staff',
   requiredScopes: ['admin', 'read'],
   scheme: 'DPoP',
   rules: sha256('rules', 'hex'),
@@ -61,6 +62,7 @@ describe('a line of the audit trail', () => {
       host: 'api.example',
       status: 403,
       issuer: 'https://idp.example/',
+      entry: 'staff',
       sub: 'alice',
       client_id: 'web',
       actor: { sub: 'agent', iss: 'https://other.example/', client_id: 'bot' },
@@ -159,6 +161,17 @@ describe('a line of the audit trail', () => {
   });
 });
 
+it.each([
+  ['entry', { entry: 'loose' }, { entry: 'loose' }],
+  ['granted scopes', { grantedScopes: new Set(['admin']) }, { scopes: ['admin'] }],
+])('the same claims with another %s → the line has it', (_fact, changed, expected) => {
+  const format = createAuditFormat('portcullis', createDescribeIdentity('plain', secret));
+  const first = { ...complete, grantedScopes: new Set(['read']) };
+  expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
+  expect(JSON.parse(format({ ...first, ...changed }, time))).toMatchObject(expected);
+  expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
+});
+
 describe('AUDIT_FORMAT=ecs', () => {
   it('every fact → the fields of ECS, others under portcullis', () => {
     expect(read(complete, 'plain', 'ecs')).toEqual({
@@ -180,6 +193,7 @@ describe('AUDIT_FORMAT=ecs', () => {
       'portcullis.decision': 'refused',
       'portcullis.route': '/api/private',
       'portcullis.issuer': 'https://idp.example/',
+      'portcullis.entry': 'staff',
       'portcullis.client_id': 'web',
       'portcullis.actor': { sub: 'agent', iss: 'https://other.example/', client_id: 'bot' },
       'portcullis.scopes': ['read'],

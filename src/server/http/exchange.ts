@@ -35,6 +35,8 @@ export class Exchange {
   /** The error, if the reason is `unexpected` or an outbound request failed. */
   cause: unknown;
   claims: RegisteredClaims | undefined;
+  /** Granted scopes of an admitted request. */
+  scopes: ReadonlySet<string> | undefined;
   /** The scheme of an admitted request, or the known scheme that a refused request names. */
   scheme: 'Bearer' | 'DPoP' | undefined;
   span: Span | undefined;
@@ -50,6 +52,8 @@ export class Exchange {
 /** Facts of the endpoint or of the rules that decided. One object for many requests. */
 export interface AuditedFacts {
   readonly requiredScopes: readonly string[];
+  /** Names of the entries that the rule names, by `iss`: at most one for each. */
+  readonly entries?: ReadonlyMap<unknown, string>;
   /** SHA-256 of the active rules, hex. */
   readonly rules?: string | undefined;
 }

@@ -252,8 +252,9 @@ function addAuditLine(
   exchange: Exchange,
   { status, readClientAddress }: { readonly status: number | undefined; readonly readClientAddress: ReadClientAddress },
 ): void {
-  const { audited, reason, wouldRefuse, request, connection, route, routeKind, claims, evidence } = exchange;
+  const { audited, reason, wouldRefuse, request, connection, route, routeKind, claims, scopes, evidence } = exchange;
   if (audited === undefined || reason === 'audit_unavailable') return;
+  const verified = claims ?? evidence?.claims;
   audit.add({
     id: exchange.id,
     requestId: readRequestId(request),
@@ -265,8 +266,10 @@ function addAuditLine(
     rule: routeKind === 'rule' ? route : undefined,
     host: request.headers.get('host') ?? undefined,
     status,
-    claims: claims ?? evidence?.claims,
+    claims: verified,
+    entry: audited.entries?.get(verified?.['iss']),
     requiredScopes: audited.requiredScopes,
+    grantedScopes: scopes ?? evidence?.scopes,
     scheme: exchange.scheme,
     rules: audited.rules,
     clientIp: readClientAddress(request, connection),
