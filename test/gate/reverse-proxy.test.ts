@@ -293,7 +293,9 @@ describe('a response', () => {
       ),
     );
     const answer = await sendRaw(proxied.port, last());
-    expect(answer).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    expect(answer).toMatch(
+      /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\nX-Other: 1\r\n\r\nHTTP\/1\.1 200 OK\r\n/,
+    );
   });
 
   const informed = {
@@ -687,10 +689,8 @@ describe('the pool', () => {
     }
   });
 
-  it.each([
-    ['GET', last('/lost')],
-    ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s whose response is lost on a kept connection → 502, and sent once', async (_name, bytes) => {
+  it('POST whose response is lost on a kept connection → 502, and sent once', async () => {
+    const bytes = post('hello', 'Connection: close\r\n');
     let first = true;
     const { upstream, proxied } = await stage((socket, arrived) => {
       if (!/(?:\r\n\r\n|hello)$/.test(arrived) || /: 5\r\n.*\r\n\r\n$/.test(arrived)) return;

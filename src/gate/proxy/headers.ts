@@ -140,6 +140,15 @@ function filterHeaders(headers: HeaderList, isKept: (name: string) => boolean): 
   return kept;
 }
 
+/** Formats the lines of a head without a body, so without its length. */
+export function formatLines(headers: HeaderList): string {
+  let lines = '';
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!/^content-length$/i.test(headers[i] ?? '')) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  }
+  return lines;
+}
+
 /** Reports whether a list has a header, in any case. Compares lengths first, because this runs for every header. */
 export function hasName(headers: HeaderList, name: string): boolean {
   for (let i = 0; i < headers.length; i += 2) {

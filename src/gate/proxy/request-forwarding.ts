@@ -3,7 +3,14 @@ import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
 import { endsConnection, findHeaderActions, isTrailer, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
-import { describeFailure, type ForwardJob, maxResponseHeaderBytes, resetConnection } from './upstream.ts';
+import {
+  describeFailure,
+  type ForwardJob,
+  isRepeatable,
+  maxResponseHeaderBytes,
+  mayRepeat,
+  resetConnection,
+} from './upstream.ts';
 
 /** Opens a request to the upstream with `node:http`, on the connection that `way` provides. */
 export function openRequest(
@@ -40,19 +47,19 @@ function destroyIfStray(this: Socket): void {
   if (responses.get(this)?.complete === true) resetConnection(this);
 }
 
-function describeFraming({ body, headers, expectsContinue }: RequestHead): readonly string[] {
+function describeFraming({ method, body, headers, expectsContinue }: RequestHead): readonly string[] {
   const lines = expectsContinue ? ['Expect', '100-continue'] : [];
   if (body === 'chunked') lines.push('Transfer-Encoding', 'chunked');
   else if (body !== 'none') lines.push('Content-Length', String(body));
-  else if (headers.at(-2) !== 'Content-Length') lines.push('Content-Length', '0');
+  else if (headers.at(-2) !== 'Content-Length' && !isRepeatable(method)) lines.push('Content-Length', '0');
   return lines;
 }
 
-/** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream decides when the body starts. */
+/** Forwards a request with a body, or on the client's own connection, both ways at once; with `Expect: 100-continue`, the upstream decides when the body starts. */
 export function forwardByRequest(job: ForwardJob): void {
-  const { upstream, forwarding, head, writer } = job;
+  const { upstream, forwarding, head, writer, ownAgent } = job;
   const { incoming, outgoing, held } = forwarding;
-  const request = openRequest({ agent: upstream.agent }, head, describeFraming(head));
+  const request = openRequest({ agent: ownAgent ?? upstream.agent }, head, describeFraming(head));
   endOnStrayByte(request);
   let isPaused = false;
   let isComplete = false;
@@ -79,20 +86,31 @@ export function forwardByRequest(job: ForwardJob): void {
     deadline.refresh();
     writer.inform(statusCode, rawHeaders);
   });
-  request.on('error', (error) => writer.fail(describeFailure(error)));
+  let earlierBytes = 0;
+  request.on('socket', ({ bytesRead }) => {
+    earlierBytes = bytesRead;
+  });
+  request.on('error', (error) => {
+    const isUnanswered = request.reusedSocket && request.socket?.bytesRead === earlierBytes;
+    if (!isUnanswered || !mayRepeat(job, error)) return void writer.fail(describeFailure(error));
+    detach();
+    forwardByRequest({ ...job, isRepeated: true });
+  });
   request.on('upgrade', (_response, socket) => {
     socket.destroy();
     writer.fail(new Refused('upstream_unavailable', { context: { part: 'status 101' } }));
   });
   request.on('response', (response) => {
     const { socket } = response; // null at its end
+    const isOffered = job.ownConnections.noteOffer(incoming.socket, response.rawHeaders);
+    const endsWithResponse = isOffered || endsConnection(head.method, response.statusCode ?? 0);
     deadline.refresh();
     response.on('end', () => {
       isComplete = true;
       detach();
       writer.end(response.rawTrailers);
       if (!request.writableFinished) request.destroy();
-      else if (endsConnection(head.method, response.statusCode ?? 0)) resetConnection(socket);
+      else if (endsWithResponse && ownAgent === undefined) resetConnection(socket);
     });
     relayResponse(response, {
       ...{ outgoing, writer },

@@ -179,7 +179,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
     headers,
     body,
     // A client whose body was read has already got its 100 response.
-    expectsContinue: expectsContinue && (forwarding.held?.chunks.length ?? 0) === 0,
+    expectsContinue: expectsContinue && body !== 'none' && (forwarding.held?.chunks.length ?? 0) === 0,
     isWebSocket: body === 'none' && isWebSocketRequest(forwarding),
   };
 }

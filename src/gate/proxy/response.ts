@@ -2,7 +2,15 @@ import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import { discardRest } from '../../server/http/discarded-body.ts';
 import { EventBoundary } from './event-boundary.ts';
-import { endsConnection, hasName, hasValue, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import {
+  endsConnection,
+  formatLines,
+  hasName,
+  hasValue,
+  mergeHeaders,
+  readResponseHeaders,
+  readTrailers,
+} from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
@@ -25,6 +33,9 @@ interface EventStream {
 const eventStreamType = /^text\/event-stream\s*(?:;|$)/i;
 /** Time that the current event has once the end of its stream is due. With the timers before it, below a second. */
 const maxEventMilliseconds = 900;
+
+/** Unread bytes of a client that gets no further hints. */
+const maxUnreadHints = 64 * 1024;
 
 /** Maximum size of a body that is sent as one string with its head: one piece, and one copy. */
 const maxTextBytes = 8192;
@@ -67,18 +78,13 @@ export class ResponseWriter {
     else this.#abort = abort;
   }
 
-  /** Forwards 103; other informational responses are for one hop. */
+  /** Forwards 103 while the client reads; other informational responses are for one hop. */
   inform(status: number, rawHeaders: readonly string[]): void {
     const { incoming, outgoing } = this.#forwarding;
     if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
-    const link = rawHeaders.flatMap((name, i) =>
-      i % 2 === 0 && name.toLowerCase() === 'link' ? [rawHeaders[i + 1] ?? ''] : [],
-    );
-    try {
-      if (link.length > 0) outgoing.writeEarlyHints({ link });
-    } catch {
-      // Node supports fewer forms of Link than RFC 8288; hints are optional.
-    }
+    if (incoming.socket.writableLength >= maxUnreadHints) return;
+    const headers = readResponseHeaders(rawHeaders, false) ?? [];
+    incoming.socket.write(`HTTP/1.1 103 Early Hints\r\n${formatLines(headers)}\r\n`, 'latin1');
   }
 
   begin(status: number, rawHeaders: readonly string[]): void {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
 import { discardRest } from '../../server/http/discarded-body.ts';
+import { createOwnConnections } from './own-connections.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Forwarding, type Framing, readFraming } from './request-head.ts';
@@ -36,13 +37,18 @@ export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | '
 const defaultMaxInFlight = 4096;
 
 /**
- * Creates a streaming HTTP/1.1 reverse proxy to one upstream without retries, cache or buffering. Rejects with `TypeError`
+ * Creates a streaming HTTP/1.1 reverse proxy to one upstream without cache or buffering. Rejects with `TypeError`
  * for an upstream that is not an address.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
   const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
   const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, keepAlive: 'on', ...options });
+  const ownConnections = createOwnConnections(upstream.createOwnAgent, maxInFlight, share);
+  const close = (): void => {
+    ownConnections.close();
+    upstream.close();
+  };
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
   let isRetired = false;
@@ -54,7 +60,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       if (left > 0) inFlightOf.set(client, left);
       else inFlightOf.delete(client);
       onDone?.();
-      if (isRetired && inFlight === 0) upstream.close();
+      if (isRetired && inFlight === 0) close();
     },
   };
 
@@ -74,10 +80,11 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       inFlight++;
       inFlightOf.set(client, ofClient + 1);
       const writer = new ResponseWriter(forwarding, writerOptions);
-      const job = { upstream, forwarding, head, writer };
+      const ownAgent = ownConnections.find(forwarding, head);
+      const job = { upstream, forwarding, head, writer, ownConnections, ownAgent };
       try {
         if (head.isWebSocket) forwardUpgrade(job);
-        else if (head.body === 'none' && !head.expectsContinue) forwardByPool(job);
+        else if (head.body === 'none' && ownAgent === undefined) forwardByPool(job);
         else forwardByRequest(job);
       } catch (cause) {
         writer.fail(new Refused('unexpected', { cause }));
@@ -86,9 +93,9 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
     inFlight: () => inFlight,
     retire() {
       isRetired = true;
-      if (inFlight === 0) upstream.close();
+      if (inFlight === 0) close();
     },
-    ...{ close: upstream.close, probe: upstream.probe, isReachable: upstream.isReachable },
+    ...{ close, probe: upstream.probe, isReachable: upstream.isReachable },
   };
 }
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import type { TunnelEnd } from '../../server/http/exchange.ts';
-import { mergeHeaders, readResponseHeaders } from './headers.ts';
+import { formatLines, mergeHeaders, readResponseHeaders } from './headers.ts';
 import { openRequest, relayResponse } from './request-forwarding.ts';
 import { describeFailure, type ForwardJob } from './upstream.ts';
 
@@ -86,9 +86,8 @@ function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolea
 
 function formatHead({ rawHeaders }: IncomingMessage, ours: HeaderList): string {
   const headers = mergeHeaders(readResponseHeaders(rawHeaders, false) ?? [], ours, false);
-  let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
-  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  return `${text}\r\n`;
+  const line = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+  return `${line}${formatLines(headers)}\r\n`;
 }
 
 /** Milliseconds that the other side of a tunnel has to close, once one side has and its last bytes were sent. */

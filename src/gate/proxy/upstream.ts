@@ -1,9 +1,11 @@
-import { Agent } from 'node:http';
+import { Agent, type AgentOptions } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext } from 'node:tls';
 import type { Client } from 'undici';
 import { parseUpstream, type UpstreamAddress } from '../../http/upstream-address.ts';
 import { Refused } from '../../refused.ts';
+import { hasName } from './headers.ts';
+import type { OwnConnections } from './own-connections.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
 
@@ -28,6 +30,8 @@ export interface Upstream {
   readonly pool: Pool;
   /** Client for bodies with trailers and `Expect: 100-continue`, which the pool does not support. */
   readonly agent: Agent;
+  /** Creates the client of one connection that is not shared. It stays idle without a limit. */
+  createOwnAgent(): Agent;
   readonly timeoutMilliseconds: number;
   readonly uploadMilliseconds: number;
   /** Opens and closes one connection, to find out if the upstream is reachable. */
@@ -43,6 +47,11 @@ export interface ForwardJob {
   readonly forwarding: Forwarding;
   readonly head: RequestHead;
   readonly writer: ResponseWriter;
+  readonly ownConnections: OwnConnections;
+  /** The client's own connection; absent if the request may share one. */
+  readonly ownAgent: Agent | undefined;
+  /** True if the request was sent before, on a connection that had closed. */
+  readonly isRepeated?: boolean;
 }
 
 /** Milliseconds that an idle connection is kept without a hint of the upstream; most servers keep it for 5 s or longer. */
@@ -97,10 +106,15 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     keepAliveMaxTimeout: maxIdleMilliseconds,
     maxHeaderSize: maxResponseHeaderBytes,
   });
-  const agent = new Agent({ keepAlive: keepAlive === 'on', timeout: idleMilliseconds, scheduling: 'lifo' });
-  agent.createConnection = open;
+  const createAgent = (limits: AgentOptions): Agent => {
+    const agent = new Agent({ keepAlive: keepAlive === 'on', scheduling: 'lifo', ...limits });
+    agent.createConnection = open;
+    return agent;
+  };
+  const agent = createAgent({ timeout: idleMilliseconds });
   return {
     ...{ keepAlive, open, pool, agent, timeoutMilliseconds },
+    createOwnAgent: () => createAgent({ maxSockets: 1 }),
     uploadMilliseconds: uploadTimeout * 1000,
     probe() {
       const socket = open();
@@ -161,17 +175,36 @@ export function describeFailure(cause: Error): Refused {
   return new Refused(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
 }
 
+/** Safe methods: a request without a body has the same effect if it is sent once more. */
+const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+export const isRepeatable = (method: string): boolean => repeatable.has(method);
+
+/** Reports whether a request may be sent once more after its reused connection closed. A proof is valid once. */
+export function mayRepeat({ head, writer, isRepeated }: ForwardJob, error: Error): boolean {
+  return (
+    isRepeated !== true &&
+    head.body === 'none' &&
+    isRepeatable(head.method) &&
+    !writer.isOver() &&
+    !hasName(head.headers, 'dpop') &&
+    describeFailure(error).reason === 'upstream_unavailable'
+  );
+}
+
 /** A client of undici, which has at most one connection and one request at a time. */
 export interface PooledClient {
   readonly client: Client;
   /** Its connection, or the last one; absent before the first. */
   socket?: Socket;
   /** Reader of its response. */
-  handler?: { drain(): void } | undefined;
+  handler?: { drain(): void; receive(chunk: Buffer): void } | undefined;
 }
 
 export interface Pool {
   take(): PooledClient;
+  /** Returns a client without a connection. */
+  create(): PooledClient;
   release(pooled: PooledClient): void;
   /** Ends a client whose response is over, and resets its connection; the response must not be paused. */
   reset(pooled: PooledClient): void;
@@ -206,6 +239,12 @@ async function createPool(
           // there, and end the process.
           socket.on('end', () => pooled.handler?.drain());
           socket.on('error', hideReset);
+          const read = socket.read.bind(socket);
+          socket.read = (size) => {
+            const chunk: Buffer | null = read(size);
+            if (chunk !== null) pooled.handler?.receive(chunk);
+            return chunk;
+          };
           awaitOpen(socket).then(
             () => done(null, socket),
             (error: Error) => done(error, null),
@@ -224,6 +263,7 @@ async function createPool(
 
   return {
     take: () => idle.pop() ?? create(),
+    create,
     release: (pooled) => void idle.push(pooled),
     reset(pooled) {
       if (pooled.socket !== undefined) resetConnection(pooled.socket);
