@@ -13,6 +13,7 @@ import { namesOf, playRevocations, revocationNames } from './revocation.js';
 import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
 import { gateRows } from './rows-gate.js';
+import { headRows } from './rows-heads.js';
 import { isolationRows } from './rows-isolation.js';
 import { floodRows, keyRows } from './rows-keys.js';
 import { lifecycleRows } from './rows-lifecycle.js';
@@ -32,6 +33,7 @@ const rows = [
   ...lifecycleRows,
   ...gateRows,
   ...streamRows,
+  ...headRows,
   ...isolationRows,
   idle,
   ...floodRows,

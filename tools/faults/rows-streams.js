@@ -14,7 +14,7 @@ const unreadSeconds = 60;
 const adminKey = 'k'.repeat(32);
 
 /** Starts the gate before an upstream. */
-async function openGate({ folder }, name, upstream) {
+export async function openGate({ folder }, name, upstream) {
   await once(upstream.listen(0, '127.0.0.1'), 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (upstream.address());
   const [file, keyFile] = [join(folder, `${name}.json`), join(folder, `${name}.key`)];
@@ -26,6 +26,7 @@ async function openGate({ folder }, name, upstream) {
         { id: 'public', path: '/api/public', access: 'open' },
         { id: 'scoped', path: '/api/private-scoped', scopes: ['read:messages'] },
         { id: 'stream', path: '/stream' },
+        { id: 'report', path: '/report', mode: 'report' },
       ];
       writeFileSync(file, JSON.stringify({ issuers: { staff: { issuer, audience } }, rules }));
       return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${port}`];

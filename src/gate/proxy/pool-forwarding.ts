@@ -69,11 +69,11 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   }
 
   onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
-    const headers = decode(rawHeaders);
     if (status < 200) {
-      this.#writer.inform(status, headers);
+      if (this.#writer.mayInform(status)) this.#writer.inform(decode(rawHeaders));
       return true;
     }
+    const headers = decode(rawHeaders);
     const { ownConnections, forwarding } = this.#job;
     if (ownConnections.noteOffer(forwarding.incoming.socket, headers)) this.#isReusable = false;
     this.#resume = resume;

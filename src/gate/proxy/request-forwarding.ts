@@ -84,7 +84,7 @@ export function forwardByRequest(job: ForwardJob): void {
   });
   request.on('information', ({ statusCode, rawHeaders }) => {
     deadline.refresh();
-    writer.inform(statusCode, rawHeaders);
+    if (writer.mayInform(statusCode)) writer.inform(rawHeaders);
   });
   let earlierBytes = 0;
   request.on('socket', ({ bytesRead }) => {

@@ -78,13 +78,17 @@ export class ResponseWriter {
     else this.#abort = abort;
   }
 
-  /** Forwards 103 while the client reads; other informational responses are for one hop. */
-  inform(status: number, rawHeaders: readonly string[]): void {
+  /** Reports whether an informational response is forwarded: 103, while the client reads. Others are for one hop. */
+  mayInform(status: number): boolean {
     const { incoming, outgoing } = this.#forwarding;
-    if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
-    if (incoming.socket.writableLength >= maxUnreadHints) return;
+    if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return false;
+    return incoming.socket.writableLength < maxUnreadHints;
+  }
+
+  /** Forwards a 103. */
+  inform(rawHeaders: readonly string[]): void {
     const headers = readResponseHeaders(rawHeaders, false) ?? [];
-    incoming.socket.write(`HTTP/1.1 103 Early Hints\r\n${formatLines(headers)}\r\n`, 'latin1');
+    this.#forwarding.incoming.socket.write(`HTTP/1.1 103 Early Hints\r\n${formatLines(headers)}\r\n`, 'latin1');
   }
 
   begin(status: number, rawHeaders: readonly string[]): void {
