@@ -1,3 +1,5 @@
+import { isTime } from '../jose/json.ts';
+
 /**
  * One fact of a store: its key (issuer or stream, kind, name), its mark, and the time until which it is retained, in seconds
  * since the epoch. The larger mark of a key wins, so the order of arrival does not matter.
@@ -6,8 +8,10 @@ export type RevocationRecord = readonly [scope: string, kind: string, name: stri
 
 /** The process that a store keeps up to date. */
 export interface RevocationFollower {
-  /** Takes records, also known ones. */
-  apply(records: readonly RevocationRecord[]): void;
+  /** Takes records, also known ones. Returns corrected ones: a time that cannot be right was replaced, and can be stored. */
+  apply(records: readonly RevocationRecord[]): readonly RevocationRecord[];
+  /** Counts values of the store that are not records: another program writes to it. */
+  noteInvalid(count: number): void;
   /** Called when the store responds and everything that it has was applied. */
   onContact(): void;
   /** Lists all records that this process knows: a store that has lost its own takes them back. */
@@ -30,6 +34,10 @@ export interface RevocationStore {
 /** Kinds of cutoffs: the claim that is compared. */
 export const cutoffKinds = ['sub', 'sid', 'client_id', 'jti'] as const;
 export type CutoffKind = (typeof cutoffKinds)[number];
+
+export function isCutoffKind(kind: string): kind is CutoffKind {
+  return (cutoffKinds as readonly string[]).includes(kind);
+}
 
 /** Kinds of facts about streams, which stores share as well. */
 const noteKinds = ['state', 'verified', 'paused', 'polled', 'unverifiable', 'period'] as const;
@@ -66,12 +74,40 @@ export function eventOfMark(mark: number): CutoffEvent {
   return cutoffEvents[mark % eventPlaces] ?? 'revoke';
 }
 
+/** Maximum number of characters of an issuer or a name: another program may have written them. */
+const maxTextLength = 4096;
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= maxTextLength;
+}
+
+/** Reads a record; `undefined` for any other value. */
 export function readRecord(value: unknown): RevocationRecord | undefined {
   if (!Array.isArray(value) || value.length !== 5) return undefined;
   const [scope, kind, name, mark, until]: readonly unknown[] = value;
-  const hasKey = typeof scope === 'string' && typeof kind === 'string' && typeof name === 'string';
-  if (!hasKey || !Number.isSafeInteger(mark) || typeof until !== 'number') return undefined;
-  return [scope, kind, name, mark as number, until]; // as was just seen
+  if (!isText(scope) || !isText(kind) || !isText(name)) return undefined;
+  if (typeof mark !== 'number' || !Number.isSafeInteger(mark) || mark < 0 || !isTime(until)) return undefined;
+  return [scope, kind, name, mark, until];
+}
+
+/** Bounds a time in seconds: a wrong clock or unit must not lock a user out, so that none is later than now. */
+export function boundTime(before: number, now: number, clockTolerance: number): number {
+  return before > now + clockTolerance ? now : before;
+}
+
+/** Checks a record of a store that others may write: `undefined` for any other value; a cutoff has times that can be right. */
+export function checkRecord(
+  value: unknown,
+  { now, clockTolerance, maxTokenLifetime }: { now: number; clockTolerance: number; maxTokenLifetime: number },
+): RevocationRecord | undefined {
+  const record = readRecord(value);
+  if (record === undefined || !isCutoffKind(record[1])) return record;
+  const [scope, kind, name, mark, until] = record;
+  const time = timeOfMark(mark) / 1000;
+  const before = boundTime(time, now, clockTolerance);
+  // No longer than the tokens that it refuses.
+  const end = Math.min(until, Math.ceil(now + maxTokenLifetime + 2 * clockTolerance));
+  return [scope, kind, name, before === time ? mark : encodeMark(before, eventOfMark(mark)), end];
 }
 
 /** Thrown if a store has as many cutoffs as it can retain. No stored cutoff makes room. */

@@ -4,19 +4,32 @@ import { maxRecords, type RevocationRecord, RevocationsFull, readRecord } from '
 
 /** Names of all keys and channels. The braces keep them in one slot of a cluster. */
 const prefix = 'portcullis:revocation:{all}:';
-const keys = [`${prefix}records`, `${prefix}untils`, `${prefix}epoch`];
+const keys = [`${prefix}records`, `${prefix}untils`, `${prefix}epoch`, `${prefix}sizes`];
 export const channel = `${prefix}changes`;
 /** Channel of one instance, which it hears only while its subscription works. */
 export const aliveChannel = (instance: string): string => `${prefix}alive:${instance}`;
 
 /*
- * Stores records and publishes those that changed, in one step: nothing comes between. KEYS: the records (a hash of mark and
- * until by key), the ends of their retention (a sorted set), a random value that is lost with the rest.
+ * Stores records and publishes them, in one step: nothing comes between. KEYS: the records (a hash of mark and until by key),
+ * the ends of their retention (a sorted set), a random value that is replaced when records may be lost, the sizes of both.
  * ARGV: the channel, the largest number of records, a new random value in case one is needed, a channel for a sign of life
- * (or empty), and for each record key, mark and until. Expired records are removed two minutes late, since clocks differ.
+ * (or empty), `all` to publish records that are not new too, and for each record key, mark and until. Expired records are
+ * removed two minutes late, since clocks differ. Another program may have written: keys of another type are deleted, a mark
+ * or end later than can be counts as none, and sizes that this script has not left are a loss.
  */
 const writeScript = `
 local now = tonumber(redis.call('TIME')[1])
+local foreign = 0
+for i, kind in ipairs({ 'hash', 'zset', 'string', 'string' }) do
+  local found = redis.call('TYPE', KEYS[i]).ok
+  if found ~= kind and found ~= 'none' then
+    redis.call('DEL', KEYS[i])
+    foreign = foreign + 1
+  end
+end
+local function sizes() return redis.call('HLEN', KEYS[1]) .. ' ' .. redis.call('ZCARD', KEYS[2]) end
+local known_sizes = redis.call('GET', KEYS[4])
+if known_sizes ~= sizes() or redis.call('EXISTS', KEYS[3]) == 0 then redis.call('SET', KEYS[3], ARGV[3]) end
 local function clean(most)
   local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - 120, 'LIMIT', 0, most)
   if #old > 0 then
@@ -25,15 +38,18 @@ local function clean(most)
   end
 end
 clean(200)
+local latest_mark, latest_till = (now + 60) * 16000, now + 40000000
 local full = 0
 local changed = {}
-for i = 5, #ARGV, 3 do
+for i = 6, #ARGV, 3 do
   local key, mark, till = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local known = redis.call('HGET', KEYS[1], key)
   local known_mark, known_till = 0, 0
   if known then
     local m, t = string.match(known, '^(%d+) (%d+)$')
     known_mark, known_till = tonumber(m) or 0, tonumber(t) or 0
+    if known_mark > latest_mark then known_mark = 0 end
+    if known_till > latest_till then known_till = 0 end
   end
   if not known and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[2]) then clean(5000) end
   if not known and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[2]) then
@@ -42,18 +58,27 @@ for i = 5, #ARGV, 3 do
     local isLater, isNewer = tonumber(till) > known_till, tonumber(mark) > known_mark
     if not isLater then till = string.format('%d', known_till) end
     if not isNewer then mark = string.format('%d', known_mark) end
-    if isLater or isNewer then
-      redis.call('HSET', KEYS[1], key, mark .. ' ' .. till)
+    if isLater or isNewer then redis.call('HSET', KEYS[1], key, mark .. ' ' .. till) end
+    if isLater or isNewer or ARGV[5] == 'all' then
       changed[#changed + 1] = string.sub(key, 1, -2) .. ',' .. mark .. ',' .. till .. ']'
     end
-    if isLater then redis.call('ZADD', KEYS[2], till, key) end
+    if isLater or not redis.call('ZSCORE', KEYS[2], key) then redis.call('ZADD', KEYS[2], till, key) end
   end
 end
 if #changed > 0 then redis.call('PUBLISH', ARGV[1], '[' .. table.concat(changed, ',') .. ']') end
 if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], 'alive') end
-if not redis.call('GET', KEYS[3]) then redis.call('SET', KEYS[3], ARGV[3]) end
+if known_sizes ~= sizes() then redis.call('SET', KEYS[4], sizes()) end
 local run = string.match(redis.call('INFO', 'server'), '[\\r\\n]run_id:(%w+)')
-return { full, (run or '') .. ' ' .. redis.call('GET', KEYS[3]) }
+return { full, (run or '') .. ' ' .. redis.call('GET', KEYS[3]), foreign }
+`;
+/** Removes values that are not records, unless they were replaced meanwhile. KEYS: records, ends. ARGV: key and value of each. */
+const discardScript = `
+for i = 1, #ARGV, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    redis.call('ZREM', KEYS[2], ARGV[i])
+  end
+end
 `;
 /** Reads a part of all records. KEYS: the records. ARGV: the cursor, the size of the part. */
 const scanScript = `return redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])`;
@@ -65,41 +90,78 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 `;
 const runWrite = createRunScript(writeScript);
+const runDiscard = createRunScript(discardScript);
 const runScan = createRunScript(scanScript);
 const runLease = createRunScript(leaseScript);
 const recordsPerScan = '1000';
 
-/** Stores records, with a sign of life if a channel is given. Returns a string that changes if Redis may have lost records. */
+export interface Writing {
+  /** Publishes records that are not new too. Default: new ones. */
+  readonly publish?: 'all';
+  /** Channel for a sign of life. Default: none. */
+  readonly alive?: string;
+}
+
+/** Result of a write. */
+export interface Written {
+  /** Differs if Redis may have lost records. */
+  readonly identity: string;
+  /** Keys that another program had written, and that were deleted. */
+  readonly foreign: number;
+}
+
+/** Stores records. */
 export async function writeRecords(
   commands: RedisCommands,
   records: readonly RevocationRecord[],
-  alive: string,
-): Promise<string> {
+  { publish, alive = '' }: Writing,
+): Promise<Written> {
   const epoch = randomBytes(9).toString('base64url');
   const written = records.flatMap(([scope, kind, name, mark, until]) => [
     JSON.stringify([scope, kind, name]),
     String(mark),
     String(Math.ceil(until)),
   ]);
-  const options = { keys, arguments: [channel, String(maxRecords), epoch, alive, ...written] };
-  const [full, identity] = (await runWrite(commands, options)) as readonly unknown[]; // as the script returns
+  const options = { keys, arguments: [channel, String(maxRecords), epoch, alive, publish ?? '', ...written] };
+  const [full, identity, foreign] = (await runWrite(commands, options)) as readonly unknown[]; // as the script returns
   if (String(full) === '1') throw new RevocationsFull();
-  return String(identity);
+  return { identity: String(identity), foreign: Number(foreign) };
 }
 
-export async function* scanRecords(commands: RedisCommands): AsyncGenerator<readonly RevocationRecord[]> {
+/** Values that were read from Redis. */
+export interface ReadRecords {
+  readonly records: readonly RevocationRecord[];
+  /** Values that are not records, as keys and values in turn. */
+  readonly foreign: readonly string[];
+}
+
+export async function* scanRecords(commands: RedisCommands): AsyncGenerator<ReadRecords> {
   let cursor = '0';
   do {
     const response = await runScan(commands, { keys: keys.slice(0, 1), arguments: [cursor, recordsPerScan] });
     const [next, pairs] = response as readonly [unknown, readonly unknown[]]; // HSCAN returns these
     cursor = String(next);
-    const texts = pairs.map(String);
-    yield texts.flatMap((key, index) => (index % 2 === 0 ? readRecords([parseStored(key, texts[index + 1])]) : []));
+    const records: RevocationRecord[] = [];
+    const foreign: string[] = [];
+    for (let i = 0; i < pairs.length; i += 2) {
+      const [key, value] = [String(pairs[i]), String(pairs[i + 1])];
+      const record = readRecord(parseStored(key, value));
+      if (record === undefined) foreign.push(key, value);
+      else records.push(record);
+    }
+    yield { records, foreign };
   } while (cursor !== '0');
 }
 
-export function parseMessage(message: string): readonly RevocationRecord[] {
-  return readRecords(parseJson(message));
+/** Removes values that are not records. */
+export async function discardForeign(commands: RedisCommands, foreign: readonly string[]): Promise<void> {
+  await runDiscard(commands, { keys: keys.slice(0, 2), arguments: [...foreign] });
+}
+
+/** Reads a message; what is not a record in it is `undefined`. */
+export function parseMessage(message: string): readonly (RevocationRecord | undefined)[] {
+  const values = parseJson(message);
+  return Array.isArray(values) ? values.map(readRecord) : [undefined];
 }
 
 export async function takeLease(
@@ -113,12 +175,7 @@ export async function takeLease(
   return Number(response) === 1;
 }
 
-/** Another release may have written records that this one cannot read. */
-function readRecords(values: unknown): readonly RevocationRecord[] {
-  return Array.isArray(values) ? values.map(readRecord).filter((each) => each !== undefined) : [];
-}
-
-function parseStored(key: string, value = ''): unknown {
+function parseStored(key: string, value: string): unknown {
   const names = parseJson(key);
   return Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined;
 }

@@ -6,7 +6,16 @@ import type { RedisConnectionOptions } from '../dpop/redis-url.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { type RevocationFollower, type RevocationRecord, type RevocationStore, RevocationsFull } from './record.ts';
-import { aliveChannel, channel, parseMessage, scanRecords, takeLease, writeRecords } from './redis-script.ts';
+import {
+  aliveChannel,
+  channel,
+  discardForeign,
+  parseMessage,
+  scanRecords,
+  takeLease,
+  type Writing,
+  writeRecords,
+} from './redis-script.ts';
 
 /** A store in Redis, which all instances share. */
 export interface RedisRevocationStore extends RevocationStore {
@@ -69,7 +78,11 @@ export async function createRedisRevocationStore(
   const receive = (from: RedisLink, message: string, source: string): void => {
     if (!kept.isCurrent(from)) return;
     if (source === channel) {
-      follower?.apply(parseMessage(message));
+      const read = parseMessage(message);
+      const records = read.filter((each) => each !== undefined);
+      follower?.noteInvalid(read.length - records.length);
+      // Redis may have stored them too.
+      void apply(from, records).catch(() => undefined);
       return;
     }
     aliveAt = performance.now();
@@ -82,28 +95,43 @@ export async function createRedisRevocationStore(
     const now = await send(opened, []);
     // What is known only here was lost there.
     if (before !== undefined && before !== now) await writeBack(opened);
-    for await (const records of scanRecords(opened.commands)) follower?.apply(records);
+    for await (const { records, foreign } of scanRecords(opened.commands)) {
+      await apply(opened, records);
+      if (foreign.length === 0) continue;
+      follower?.noteInvalid(foreign.length / 2);
+      // The sizes change, and so each instance writes back what it knows.
+      await limit(discardForeign(opened.commands, foreign), timeout);
+    }
     identity = now;
   };
 
-  const writeBack = async (opened: RedisLink): Promise<void> => {
-    for (const records of batchesOf([...(follower?.records() ?? [])])) {
-      await send(opened, records).catch((error: unknown) => {
-        // Then Redis has others, and these still apply here.
-        if (!(error instanceof RevocationsFull)) throw error;
-      });
-    }
+  /** Applies records, and stores those that were corrected. */
+  const apply = async (opened: RedisLink, records: readonly RevocationRecord[]): Promise<void> => {
+    for (const batch of batchesOf(follower?.apply(records) ?? [])) await sendBack(opened, batch);
   };
 
-  const send = (to: RedisLink, records: readonly RevocationRecord[], alive = ''): Promise<string> =>
-    limit(writeRecords(to.commands, records, alive), timeout);
+  /** If Redis is full, it has others, and these still apply here. */
+  const sendBack = (opened: RedisLink, records: readonly RevocationRecord[]): Promise<unknown> =>
+    send(opened, records).catch((error: unknown) => {
+      if (!(error instanceof RevocationsFull)) throw error;
+    });
+
+  const writeBack = async (opened: RedisLink): Promise<void> => {
+    for (const records of batchesOf([...(follower?.records() ?? [])])) await sendBack(opened, records);
+  };
+
+  const send = async (to: RedisLink, records: readonly RevocationRecord[], writing: Writing = {}): Promise<string> => {
+    const { identity: found, foreign } = await limit(writeRecords(to.commands, records, writing), timeout);
+    follower?.noteInvalid(foreign);
+    return found;
+  };
 
   /** A message to only this instance: it arrives only if the subscription and Redis work. */
   const beat = (on: RedisLink): void => {
     setTimeout(() => {
       if (!kept.isCurrent(on)) return;
       if (performance.now() - aliveAt > silentAfter * 1000) return kept.drop(on, new Error('Redis does not respond'));
-      send(on, [], aliveChannel(instance))
+      send(on, [], { alive: aliveChannel(instance) })
         .then(async (now) => {
           if (now !== identity && kept.isCurrent(on)) await load(on);
         })
@@ -122,7 +150,7 @@ export async function createRedisRevocationStore(
       const batch: RevocationRecord[] = [];
       const done = writing.then(async () => {
         if (gathered?.records === batch) gathered = undefined;
-        await send(requireLink(), batch);
+        await send(requireLink(), batch, { publish: 'all' });
       });
       writing = done.catch(() => undefined);
       gathered = { records: batch, done };

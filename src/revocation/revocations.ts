@@ -4,8 +4,10 @@ import { Refused } from '../refused.ts';
 import { type Cutoffs, createCutoffs } from './cutoffs.ts';
 import { createMemoryRevocationStore } from './memory-store.ts';
 import {
+  boundTime,
   type CutoffEvent,
   type CutoffKind,
+  checkRecord,
   cutoffKinds,
   encodeMark,
   eventOfMark,
@@ -51,6 +53,8 @@ export interface RevocationsStatus {
   readonly secondsWithoutContact: number;
   /** Cutoffs that were rejected because there were too many. */
   readonly rejected: number;
+  /** Values of the store that were not valid: another program writes to it. */
+  readonly invalid: number;
 }
 
 /** Cutoffs that end access tokens before they expire. */
@@ -140,6 +144,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   const doubts = new Set<(issuer: unknown) => boolean>();
   let contactAt = monotonic();
   let rejected = 0;
+  let invalid = 0;
   let loaded = false;
   let settle = (): void => {};
   const whenLoaded = new Promise<void>((resolve) => {
@@ -152,7 +157,18 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   const close = store.follow({
     apply(records) {
       const seconds = now();
-      for (const record of records) cutoffs.add(record, seconds);
+      const corrected: RevocationRecord[] = [];
+      for (const record of records) {
+        const checked = checkRecord(record, { now: seconds, clockTolerance, maxTokenLifetime });
+        if (checked !== undefined && cutoffs.size < 2 * maxRecords) cutoffs.add(checked, seconds);
+        if (checked?.[3] === record[3]) continue;
+        invalid++;
+        if (checked !== undefined) corrected.push(checked);
+      }
+      return corrected;
+    },
+    noteInvalid(count) {
+      invalid += count;
     },
     onContact() {
       contactAt = monotonic();
@@ -161,9 +177,6 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     },
     records: () => cutoffs.records(),
   });
-
-  /** A wrong clock or unit must not lock a user out: no time is later than now. */
-  const bound = (before: number, seconds: number): number => (before > seconds + clockTolerance ? seconds : before);
 
   const write = async (records: readonly RevocationRecord[]): Promise<void> => {
     try {
@@ -181,7 +194,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     const seconds = now();
     return write(
       wanted.map(({ issuer, kind, value, before, event }) => {
-        const time = bound(before, seconds);
+        const time = boundTime(before, seconds, clockTolerance);
         const until = Math.ceil(Math.max(time, seconds) + maxTokenLifetime + clockTolerance);
         return [issuer, kind, value, encodeMark(time, event), until];
       }),
@@ -231,7 +244,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     },
     ready: () => whenLoaded,
     status: () => ({
-      ...{ cutoffs: cutoffs.size, loaded, rejected },
+      ...{ cutoffs: cutoffs.size, loaded, rejected, invalid },
       secondsWithoutContact: withoutContact(),
     }),
     close,

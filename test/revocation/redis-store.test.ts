@@ -67,7 +67,7 @@ describe('a store in Redis', needs('redis-server'), () => {
     await revoke('ann');
     await store.lease('task', 5);
     const keys = (await server.command('KEYS', '*')).split('\r\n').filter((line) => /^[^*$+]/.test(line));
-    expect(keys.length).toBe(4);
+    expect(keys.length).toBe(5);
     expect(keys.filter((key) => !key.startsWith('portcullis:revocation:'))).toEqual([]);
   });
 
@@ -161,16 +161,140 @@ describe('a store in Redis', needs('redis-server'), () => {
     first.revocations.close();
     expect(await client.ping()).toBe('PONG');
   });
+});
 
-  it('foreign entries in its keys → ignored', async () => {
-    const server = await redis();
-    await server.command('HSET', 'portcullis:revocation:{all}:records', 'nonsense', 'x');
-    await server.command('HSET', 'portcullis:revocation:{all}:records', '["a","sub","b"]', 'x y');
-    const one = await open(server.url);
-    await one.revocations.ready();
-    await server.command('PUBLISH', 'portcullis:revocation:{all}:changes', 'nonsense');
-    await one.revoke('ann');
-    expect(one.revocations.status().cutoffs).toBe(1);
+describe('another writer in Redis', needs('redis-server'), () => {
+  const [records, untils, epoch, sizes] = ['records', 'untils', 'epoch', 'sizes'].map(
+    (name) => `portcullis:revocation:{all}:${name}`,
+  ) as [string, string, string, string]; // one for each
+  const keyOf = (sub: string, kind = 'sub'): string => JSON.stringify([issuer, kind, sub]);
+  const seconds = (): number => Math.floor(Date.now() / 1000);
+  /** A Redis, and another program that writes to it; errors of Redis are values. */
+  const disturbed = async () => {
+    const { url } = await redis();
+    const client = createClient({ url });
+    await client.on('error', () => undefined).connect();
+    closers.push(() => client.close());
+    return { url, command: (...words: readonly string[]) => client.sendCommand([...words]).catch(String) };
+  };
+  const instance = async (url: string) => {
+    const opened = await open(url);
+    await opened.revocations.ready();
+    return opened;
+  };
+
+  it.each([
+    ['a key that is not JSON', 'nonsense', 'x'],
+    ['a value without numbers', keyOf('ann'), 'x y'],
+    ['an empty value', keyOf('ann'), ''],
+    ['a mark of 23 digits', keyOf('ann'), '99999999999999999999999 1999999999'],
+    ['a mark with a fraction', keyOf('ann'), '1.5 1999999999'],
+    ['a negative mark', keyOf('ann', 'sid'), '-16 1999999999'],
+    ['an end of 20 digits', keyOf('ann', 'sid'), '16 99999999999999999999'],
+    ['an end that is not a number', keyOf('ann', 'sid'), '16 NaN'],
+    ['a key of numbers', '[1,2,3]', '16 1999999999'],
+    ['a name of 5,000 characters', keyOf('a'.repeat(5000)), '16 1999999999'],
+    ['a key without a name', '["a","sub"]', '16 1999999999'],
+  ])('%s → counted and removed; a cutoff for this user reaches every instance', async (_title, key, value) => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    await server.command('HSET', records, key, value);
+    const second = await instance(server.url);
+    expect([second.refuses('ann'), second.revocations.status().invalid]).toEqual([false, 1]);
+    await until(async () => Number(await server.command('HLEN', records)) === 0);
+    await server.command('HSET', records, key, value);
+    await first.revoke('ann');
+    await until(() => second.refuses('ann'));
+    const third = await instance(server.url);
+    expect(third.refuses('ann')).toBe(true);
+  });
+
+  it('a mark in the future → becomes now, in Redis too: a login after it is admitted, and nothing is locked', async () => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    const future = encodeMark(seconds() + 86_400 * 365, 'logout');
+    await server.command('HSET', records, keyOf('ann'), `${future} ${seconds() + 86_400 * 400}`);
+    const second = await instance(server.url);
+    const issuedAfter = (sub: string) => {
+      const { check } = readRevocations('test', second.revocations);
+      return check({ iss: issuer, sub, iat: seconds() + 2, exp: seconds() + 60 });
+    };
+    expect([second.refuses('ann'), issuedAfter('ann'), second.revocations.status().invalid]).toEqual([
+      true,
+      undefined,
+      1,
+    ]);
+    await until(() => first.refuses('ann'));
+    const stored = Number(String(await server.command('HGET', records, keyOf('ann'))).split(' ')[0]);
+    expect(stored).toBeLessThan(future);
+    const third = await instance(server.url);
+    expect([third.refuses('ann'), third.revocations.status().invalid]).toEqual([true, 0]);
+  });
+
+  it.each([
+    ['the records as a string', records],
+    ['the ends as a string', untils],
+    ['the epoch as a list', epoch],
+    ['the sizes as a list', sizes],
+  ])('%s → replaced, and the cutoffs are written back', async (_title, key) => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    await first.revoke('ann');
+    await server.command('DEL', key);
+    await server.command(key === records || key === untils ? 'SET' : 'RPUSH', key, 'x');
+    await until(async () => Number(await server.command('HLEN', records)) === 1);
+    await until(async () => Number(await server.command('ZCARD', untils)) === 1);
+    const second = await instance(server.url);
+    const counted = first.revocations.status().invalid + second.revocations.status().invalid;
+    expect([second.refuses('ann'), counted]).toEqual([true, 1]);
+    await first.revoke('bob');
+    await until(() => second.refuses('bob'));
+  });
+
+  it.each([
+    ['one record', ['HDEL', records, keyOf('user-7')]],
+    ['all records', ['DEL', records]],
+    ['all ends', ['DEL', untils]],
+    ['one end', ['ZREM', untils, keyOf('user-7')]],
+  ])('%s deleted → written back by the instances that know them', async (_title, command) => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    for (let i = 0; i < 10; i++) await first.revoke(`user-${i}`);
+    await server.command(...command);
+    const count = async () => [await server.command('HLEN', records), await server.command('ZCARD', untils)].join(' ');
+    await until(async () => (await count()) === '10 10');
+    const second = await instance(server.url);
+    expect(second.refuses('user-7')).toBe(true);
+  });
+
+  it.each([
+    'nonsense',
+    '{}',
+    '[1]',
+    '[["a","sub","b"]]',
+    '[["a","sub","b",1e400,1e400]]',
+    `[["${issuer}","sub","ann",99999999999999999999999,1999999999]]`,
+  ])('the message %s → counted, and changes still arrive', async (message) => {
+    const server = await disturbed();
+    const [first, second] = [await instance(server.url), await instance(server.url)];
+    await server.command('PUBLISH', 'portcullis:revocation:{all}:changes', message);
+    await first.revoke('bob');
+    await until(() => second.refuses('bob'));
+    expect([second.refuses('ann'), second.revocations.status().invalid]).toEqual([false, 1]);
+  });
+
+  it('values that Redis keeps getting → the instance serves, and is loaded', async () => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    for (let i = 0; i < 30; i++) {
+      await server.command('HSET', records, `nonsense-${i}`, 'x');
+      await server.command('SET', untils, 'x');
+      await first.revoke(`user-${i}`);
+    }
+    const second = await instance(server.url);
+    expect(second.revocations.status().loaded).toBe(true);
+    await until(() => second.refuses('user-0') && second.refuses('user-29'));
+    expect(first.states).toEqual(['up']);
   });
 });
 

@@ -97,6 +97,29 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
     expect(await status(service, ended)).toBe(401);
   });
 
+  it('values of another program → counted, degraded, and a logout applies everywhere', async () => {
+    const redis = await startRedis();
+    const environment = { REVOCATION_STORE: redis.url, LOGOUT_CLIENTS: 'app' };
+    const first = await start(environment);
+    await redis.command('HSET', 'portcullis:revocation:{all}:records', 'nonsense', 'x');
+    const second = await start(environment);
+    const ready = await fetch(`${second.adminUrl}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      expect.objectContaining({
+        degraded: ['revocation'],
+        checks: expect.objectContaining({ revocation: expect.stringContaining('another program') }),
+      }),
+    ]);
+    expect(await (await fetch(`${second.adminUrl}/metrics`)).text()).toMatch(
+      /^portcullis_revocation_records_invalid_total 1$/m,
+    );
+    await second.findLog(({ event, values }) => event === 'revocation_records_invalid' && values === 1);
+    const bearer = await token();
+    expect(await sendLogout(second, await logoutBody())).toBe(200);
+    await vi.waitFor(async () => expect(await status(first, bearer)).toBe(401), limits);
+  });
+
   it('Redis over TLS with a client certificate → two instances, revoke and revoke --list', async () => {
     const { url, files, stop } = await startTlsRedis();
     closers.push(stop);

@@ -36,6 +36,8 @@ interface OpenOptions extends ProcessContext {
 /** Seconds without contact after which the store is reported as degraded. */
 const degradedAfter = 5;
 const watchInterval = 1000;
+/** Seconds for which values of another program in the store are reported as degraded. */
+const disturbedFor = 3600;
 
 export function hasRevocations(settings: Settings): boolean {
   return settings.revocationStore !== 'memory' || findRevocationSources(settings).length > 0;
@@ -49,12 +51,14 @@ export async function openRevocations(options: OpenOptions): Promise<OwnedRevoca
   const revocations = openWith(settings, await openStore(options));
   const parts = readRevocations('openRevocations', revocations);
   const signals = streams && openSignals({ streams, environment, onStreamEvent: createStreamLog(log, metrics) }, parts);
-  const watching = setInterval(createWatch(revocations, signals, log), watchInterval).unref();
+  const watch = createWatch(revocations, signals, log);
+  const watching = setInterval(watch.look, watchInterval).unref();
   registerMetrics(metrics, { settings, revocations, signals });
   return {
     ...{ revocations, parts, signals },
     addReadiness(readiness) {
-      const problems = describeProblems(settings, revocations, signals);
+      watch.look();
+      const problems = describeProblems({ settings, revocations, signals, isDisturbed: watch.isDisturbed() });
       return addDegraded({ ...readiness, ready: readiness.ready && revocations.status().loaded }, problems);
     },
     close() {
@@ -103,33 +107,51 @@ async function openStore({ settings, log, readRedis }: OpenOptions): Promise<Rev
   }
 }
 
-function describeProblems(
-  { revocationStore }: Settings,
-  revocations: Revocations,
-  signals: Signals | undefined,
-): Readonly<Record<string, string>> {
-  const { loaded, secondsWithoutContact: seconds } = revocations.status();
+interface Watched {
+  readonly settings: Settings;
+  readonly revocations: Revocations;
+  readonly signals: Signals | undefined;
+}
+
+function describeProblems({
+  settings: { revocationStore },
+  revocations,
+  signals,
+  isDisturbed,
+}: Watched & { readonly isDisturbed: boolean }): Readonly<Record<string, string>> {
+  const { loaded, secondsWithoutContact: seconds, invalid } = revocations.status();
   const isAway = revocationStore !== 'memory' && seconds > degradedAfter;
   const store = loaded
     ? `no contact to Redis for ${Math.round(seconds)} s: known cutoffs apply`
     : 'the cutoffs in Redis are not loaded yet';
   const failing = signals?.streams.filter(({ state }) => state() !== 'ok') ?? [];
   return {
+    ...(isDisturbed && { revocation: `${invalid} values in Redis were not valid: another program writes to its keys` }),
     ...((isAway || !loaded) && { revocation: store }),
     ...Object.fromEntries(failing.map(({ options, state }) => [`stream ${options.name}`, state()])),
   };
 }
 
-/** Creates the function that logs what changes with time: a stream that becomes stale, and a store that becomes full. */
-function createWatch(revocations: Revocations, signals: Signals | undefined, log: Log): () => void {
+/** Creates the watch that logs what changes with time: a stale stream, a full store, and a store to which others write. */
+function createWatch(revocations: Revocations, signals: Signals | undefined, log: Log) {
   const stale = new Set<string>();
   let rejectedBefore = 0;
-  return () => {
-    const { rejected, cutoffs } = revocations.status();
+  let invalidBefore = 0;
+  let disturbedUntil = 0;
+  const isDisturbed = (): boolean => performance.now() < disturbedUntil;
+  const look = (): void => {
+    const { rejected, cutoffs, invalid } = revocations.status();
     if (rejected > 0 && rejectedBefore === 0) {
       log.write('error', 'revocations_full', { cutoffs, problem: new RevocationsFull().message });
     }
     rejectedBefore = rejected;
+    if (invalid > invalidBefore) {
+      const fix =
+        'Find the program that writes to keys that begin with portcullis:revocation:, and restrict it by an ACL.';
+      if (!isDisturbed()) log.write('warn', 'revocation_records_invalid', { values: invalid - invalidBefore, fix });
+      disturbedUntil = performance.now() + disturbedFor * 1000;
+      invalidBefore = invalid;
+    }
     for (const { options, isStale } of signals?.streams ?? []) {
       const { name: stream } = options;
       if (isStale() && !stale.has(stream)) {
@@ -140,6 +162,7 @@ function createWatch(revocations: Revocations, signals: Signals | undefined, log
       }
     }
   };
+  return { look, isDisturbed };
 }
 
 function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => void {
@@ -159,10 +182,7 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
   };
 }
 
-function registerMetrics(
-  metrics: Metrics,
-  { settings, revocations, signals }: { settings: Settings; revocations: Revocations; signals: Signals | undefined },
-): void {
+function registerMetrics(metrics: Metrics, { settings, revocations, signals }: Watched): void {
   const gauge = (name: string, help: string, read: () => number, type?: 'counter'): void =>
     metrics.gauge({ name: `portcullis_${name}`, help, read, ...(type !== undefined && { type }) });
   gauge('revocation_cutoffs', 'Cutoffs that are stored.', () => revocations.status().cutoffs);
@@ -171,6 +191,8 @@ function registerMetrics(
   if (settings.revocationStore !== 'memory') {
     const contact = 'Seconds since Redis last responded to the subscription.';
     gauge('revocation_store_contact_seconds', contact, () => revocations.status().secondsWithoutContact);
+    const invalid = 'Values in Redis that were not valid cutoffs.';
+    gauge('revocation_records_invalid_total', invalid, () => revocations.status().invalid, 'counter');
   }
   if (signals === undefined) return;
   metrics.gauge({
