@@ -447,6 +447,7 @@ describe('house rules', () => {
     ['accepted schemes', /\['Bearer', 'DPoP'\];/, 'http/credentials.ts'],
     ['a plain https address', /\bfunction isPlainHttps\b|password === ''/, 'outbound/https-address.ts'],
     ['a URL without its user information', /\*\*\*@/, 'http/shown-url.ts'],
+    ['a proof', /typ: 'dpop\+jwt'/, 'jose/signed-proof.ts'],
     ['the address of a proxy', /\bdecodeURIComponent\(username/, 'outbound/https-address.ts'],
     ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/trusted-issuer.ts'],
   ])('one place says it: %s', (_what, pattern, path) => {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readProofKey } from '../jose/signed-proof.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
@@ -6,7 +7,7 @@ import { readDeployments } from './doctor/deployments.ts';
 import { createContext, type DoctorCheck, runChecks, type Target } from './doctor/examination.ts';
 import { hostChecks } from './doctor/host-checks.ts';
 import { outsideChecks } from './doctor/outside-checks.ts';
-import { peerChecks, readProofKey } from './doctor/peer-checks.ts';
+import { peerChecks } from './doctor/peer-checks.ts';
 import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
@@ -86,10 +87,10 @@ function readTarget(values: Flags<'doctor'>['values']): Omit<Target, 'deployment
 
 function readCredentials(tokenFile: string, keyFile: string): Target['credentials'] {
   try {
-    return { token: readFileSync(tokenFile, 'utf8').trim(), key: readProofKey(readFileSync(keyFile, 'utf8')) };
+    return { token: readFileSync(tokenFile, 'utf8').trim(), key: readKey(readFileSync(keyFile, 'utf8')) };
   } catch {
-    throw new UsageError(
-      '--token-file or --dpop-key-file cannot be read. Use a private key of P-256, P-384 or Ed25519.',
-    );
+    throw new UsageError('--token-file or --dpop-key-file cannot be read. Use a private key for proofs.');
   }
 }
+
+const readKey = (text: string) => readProofKey(text.trimStart().startsWith('{') ? JSON.parse(text) : text);

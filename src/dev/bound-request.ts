@@ -1,8 +1,5 @@
-import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
 import { thumbprint } from '../jose/jwk.ts';
-import { signCompact } from '../jose/sign.ts';
-
-const alg = 'ES256';
+import { createProof, makeKeyPair } from '../jose/signed-proof.ts';
 
 /** DPoP request with a new key that only this object has. */
 export interface BoundRequest {
@@ -21,17 +18,11 @@ export interface BoundRequestTarget {
 }
 
 export function createBoundRequest({ url, method, nonce }: BoundRequestTarget): BoundRequest {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const { kty, crv, x, y } = publicKey.export({ format: 'jwk' });
-  const jwk = { kty, crv, x, y };
+  const key = makeKeyPair('ES256');
   return {
-    jkt: thumbprint(jwk),
+    jkt: thumbprint(key.publicJwk),
     write(token, now, currentNonce = nonce) {
-      // RFC 9449 §4.2: htu has neither query nor fragment.
-      const htu = url.origin + url.pathname;
-      const ath = hash('sha256', token, 'base64url');
-      const claims = { jti: randomUUID(), htm: method, htu, iat: Math.floor(now), ath, nonce: currentNonce };
-      const proof = signCompact({ typ: 'dpop+jwt', alg, jwk }, claims, { alg, privateKey });
+      const proof = createProof(key, { method, url, token, nonce: currentNonce }, now);
       // RFC 9449 §7.1
       const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;
       return { proof, command: `curl -i${methodFlag(method)} ${headers} ${quote(url.href)}` };

@@ -1,10 +1,9 @@
-import { hash, randomUUID } from 'node:crypto';
 import type { JsonObject } from '../jose/json.ts';
 import { thumbprint } from '../jose/jwk.ts';
 import type { ProofAlg } from '../jose/jws.ts';
+import { draftProof, makeKeyPair, type ProvenRequest } from '../jose/signed-proof.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { changeProof, type ProofFlaw, signChanged } from './flaws.ts';
-import { makeKeyPair } from './key-ring.ts';
 
 /** Options of {@link TestIssuer.dpopClient}. */
 export interface DpopClientOptions {
@@ -13,15 +12,7 @@ export interface DpopClientOptions {
 }
 
 /** The request that a proof is for. */
-export interface ProofRequest {
-  /** Default `GET`. */
-  readonly method?: string;
-  /** Absolute URL; the proof omits its query and fragment (RFC 9449 §4.2). */
-  readonly url: string | URL;
-  /** The access token sent with the proof. */
-  readonly token: string;
-  /** `DPoP-Nonce` header of a response. Default: none. */
-  readonly nonce?: string | undefined;
+export interface ProofRequest extends ProvenRequest {
   /** Defect of the proof. Default: none. */
   readonly flaw?: ProofFlaw | undefined;
 }
@@ -72,17 +63,12 @@ export function createDpopClient(
   const token: DpopClient['token'] = (claims) => mint({ cnf: { jkt }, ...claims });
   const proof: DpopClient['proof'] = (request) => {
     checkOptionMembers<ProofRequest>('proof', request, requestMembers);
-    const { method: htm = 'GET', nonce, flaw } = request;
-    const htu = String(request.url).replace(/[?#].*$/s, '');
     // A path would be refused as another URL, without a visible cause.
-    if (!URL.canParse(htu))
+    if (!URL.canParse(String(request.url)))
       throw new TypeError('url: write the absolute URL of the request, as in https://api.test/messages');
-    const iat = now();
-    const claims = { jti: randomUUID(), htm, htu, iat, ath: hash('sha256', request.token, 'base64url'), nonce };
-    return signChanged(
-      { header: { typ: 'dpop+jwt', alg, jwk }, claims, key },
-      changeProof(flaw, { htm, htu, now: iat, key }),
-    );
+    const draft = draftProof(key, request, now());
+    const { htm, htu, iat } = draft.claims;
+    return signChanged({ ...draft, key }, changeProof(request.flaw, { htm, htu, now: iat, key }));
   };
   return {
     jwk,

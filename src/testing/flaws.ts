@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Reason } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { signCompact } from '../jose/sign.ts';
-import { type KeyPair, makeKeyPair } from './key-ring.ts';
+import { type KeyPair, makeKeyPair } from '../jose/signed-proof.ts';
 
 interface Change {
   /** Members merged over the header; `undefined` omits one. */

@@ -1,8 +1,9 @@
-import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
-import type { Algorithm, TokenAlg } from '../jose/jws.ts';
+import type { TokenAlg } from '../jose/jws.ts';
 import { findAlgorithm } from '../jose/sign.ts';
+import { type KeyPair, makeKeyPair } from '../jose/signed-proof.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 
@@ -76,24 +77,4 @@ export function createKeyRing(alg: TokenAlg) {
 
 function makeSigningKey(alg: TokenAlg): SigningKey {
   return { ...makeKeyPair(alg), kid: randomUUID() };
-}
-
-export interface KeyPair {
-  readonly alg: TokenAlg;
-  readonly privateKey: KeyObject;
-  /** Only key material: no `kid`, `use` or `alg`. */
-  readonly publicJwk: JsonObject;
-}
-
-const makers = {
-  RSA: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
-  EC: (namedCurve = '') => generateKeyPairSync('ec', { namedCurve }),
-  OKP: () => generateKeyPairSync('ed25519'),
-} as const satisfies Record<Algorithm['kty'], unknown>;
-
-/** Creates a key pair; RSA has 2048 bits and takes tenths of a second. */
-export function makeKeyPair(alg: TokenAlg): KeyPair {
-  const { kty, crv } = findAlgorithm(alg);
-  const { privateKey, publicKey } = makers[kty](crv);
-  return { alg, privateKey, publicJwk: { ...publicKey.export({ format: 'jwk' }) } };
 }

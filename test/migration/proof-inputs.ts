@@ -3,7 +3,7 @@ import type { DpopMode } from '../../src/http/credentials.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { thumbprint } from '../../src/jose/jwk.ts';
 import { signCompact } from '../../src/jose/sign.ts';
-import { makeKeyPair } from '../../src/testing/key-ring.ts';
+import { makeKeyPair } from '../../src/jose/signed-proof.ts';
 import { bearer, type Call, type Input, now, type World } from './input.ts';
 
 const mode = (name: DpopMode) => ({

@@ -1,11 +1,11 @@
-import type { KeyObject } from 'node:crypto';
+import type { KeyPair } from '../../jose/signed-proof.ts';
 import type { Deployment } from './deployments.ts';
 import type { Finding, Outcome } from './finding.ts';
 import { describeError, type FetchedDocument, fetchDocument } from './requests.ts';
 
 export interface ClientCredentials {
   readonly token: string;
-  readonly key: KeyObject;
+  readonly key: KeyPair;
 }
 
 /** The parts that are examined. */

@@ -1,7 +1,6 @@
-import { createPrivateKey, createPublicKey, hash, type KeyObject, randomUUID } from 'node:crypto';
 import { readNonceClaim } from '../../dpop/nonce.ts';
 import { failures } from '../../failures.ts';
-import { signCompact } from '../../jose/sign.ts';
+import { createProof } from '../../jose/signed-proof.ts';
 import type { ClientCredentials, DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
 import { targetOf } from './outside-checks.ts';
@@ -181,29 +180,7 @@ export const peerChecks: readonly DoctorCheck[] = [
   { id: 'replay', title: 'All instances share one replay store.', run: withInstances(checkReplay) },
 ];
 
-const algs: ReadonlyMap<unknown, string> = new Map([
-  ['P-256', 'ES256'],
-  ['P-384', 'ES384'],
-  ['Ed25519', 'EdDSA'],
-]);
-
-/** Reads a private key from PEM or a JWK. Throws if it is malformed or of an unsupported type. */
-export function readProofKey(text: string): KeyObject {
-  const key = text.trimStart().startsWith('{')
-    ? createPrivateKey({ key: JSON.parse(text), format: 'jwk' })
-    : createPrivateKey(text);
-  if (!algs.has(createPublicKey(key).export({ format: 'jwk' }).crv))
-    throw new TypeError('key: must be P-256, P-384 or Ed25519');
-  return key;
-}
-
-/** Creates the headers of a GET with a new proof (RFC 9449 §4.2). */
+/** Creates the headers of a GET with a new proof. */
 function proveFor({ token, key }: ClientCredentials, url: URL, nonce: string | undefined) {
-  const { kty, crv, x, y } = createPublicKey(key).export({ format: 'jwk' });
-  const alg = algs.get(crv) ?? 'ES256'; // checked when the key was read
-  const iat = Math.floor(Date.now() / 1000);
-  const ath = hash('sha256', token, 'base64url');
-  const claims = { jti: randomUUID(), htm: 'GET', htu: url.origin + url.pathname, iat, ath, nonce };
-  const proof = signCompact({ typ: 'dpop+jwt', alg, jwk: { kty, crv, x, y } }, claims, { alg, privateKey: key });
-  return { authorization: `DPoP ${token}`, dpop: proof };
+  return { authorization: `DPoP ${token}`, dpop: createProof(key, { url, token, nonce }, Date.now() / 1000) };
 }

@@ -1,10 +1,11 @@
-import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { AccessError, failures } from '../../failures.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import { isJsonObject } from '../../jose/json.ts';
 import { thumbprint } from '../../jose/jwk.ts';
-import { type Signer, signCompact } from '../../jose/sign.ts';
+import { signCompact } from '../../jose/sign.ts';
+import { createProof, type KeyPair, makeKeyPair } from '../../jose/signed-proof.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import { type ClaimPath, listPaths } from '../../token/grants.ts';
@@ -39,23 +40,19 @@ export interface CaseOutcome {
   readonly asExpected: boolean;
 }
 
-interface SampleKey extends Signer {
-  readonly alg: 'ES256';
-  readonly jwk: Readonly<Record<string, unknown>>;
-}
-
 const lifetime = 3600;
 
 /** Runs sample requests against rules, with tokens signed by a key of this process. Fetches nothing. */
 export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promise<readonly CaseOutcome[]> {
-  const signer = createKey();
+  // Generating an RSA key takes longer than all decisions.
+  const signer = makeKeyPair('ES256');
   const gate = createGate({ rules, openServer: (order) => openSampleServer(order, signer) });
   const outcomes: CaseOutcome[] = [];
   for (const each of cases) outcomes.push(await runCase(each, gate, signer));
   return outcomes;
 }
 
-async function runCase(each: RuleCase, gate: Gate, signer: SampleKey): Promise<CaseOutcome> {
+async function runCase(each: RuleCase, gate: Gate, signer: KeyPair): Promise<CaseOutcome> {
   const decided = await gate.decide(createRequest(each, gate.rules, signer), undefined);
   const decision = nameDecision(decided);
   const rule = decided.rule?.id;
@@ -68,7 +65,7 @@ function nameDecision(decision: Decision): string {
   return error instanceof AccessError ? error.reason : 'unexpected';
 }
 
-function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): ResourceRequest {
+function createRequest(each: RuleCase, rules: Rules, signer: KeyPair): ResourceRequest {
   const { method, url } = each;
   const [, host = '', path = ''] = /^https?:\/\/([^/]+)(.*)$/.exec(url) ?? [];
   const headers = new Map([
@@ -79,14 +76,14 @@ function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): Resourc
   return { method, url, target: path || '/', headers: { get: (name) => headers.get(name.toLowerCase()) ?? null } };
 }
 
-function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonly (readonly [string, string])[] {
+function credentialsOf(each: RuleCase, rules: Rules, signer: KeyPair): readonly (readonly [string, string])[] {
   if (each.token === undefined) return [];
   const { issuer: name, scope, permissions, ...claims } = each.token;
   const [first, ...others] = rules.issuers.values();
   const issuer = name !== undefined ? rules.issuers.get(name) : others.length === 0 ? first : undefined;
   const { audience, scopeClaim = 'scope', permissionsClaim = 'permissions' } = issuer?.rules ?? {};
   const now = Math.floor(Date.now() / 1000);
-  const holder = each.dpop ? createKey() : undefined;
+  const holder = each.dpop ? makeKeyPair('ES256') : undefined;
   const token = signCompact(
     { alg: signer.alg, typ: 'at+jwt', kid: 'sample' },
     {
@@ -97,7 +94,7 @@ function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonl
       jti: randomUUID(),
       iat: now,
       exp: now + lifetime,
-      ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
+      ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.publicJwk) } }),
       ...nameClaim(scopeClaim, scope),
       // Of several claims, the first.
       ...nameClaim(listPaths(permissionsClaim)[0] ?? [], permissions),
@@ -106,20 +103,9 @@ function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonl
     signer,
   );
   if (holder === undefined) return [['authorization', `Bearer ${token}`]];
-  const proof = signCompact(
-    { alg: holder.alg, typ: 'dpop+jwt', jwk: holder.jwk },
-    {
-      htm: each.method,
-      htu: each.url.replace(/[?#].*$/, ''),
-      jti: randomUUID(),
-      iat: now,
-      ath: hash('sha256', token, 'base64url'),
-    },
-    holder,
-  );
   return [
     ['authorization', `DPoP ${token}`],
-    ['dpop', proof],
+    ['dpop', createProof(holder, { method: each.method, url: each.url, token }, now)],
   ];
 }
 
@@ -128,18 +114,12 @@ function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unk
   return value === undefined ? {} : { [name]: rest.length === 0 ? value : nameClaim(rest, value) };
 }
 
-function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, signer: SampleKey) {
-  const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
+function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, signer: KeyPair) {
+  const keys = { keys: [{ ...signer.publicJwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
   const sampled = issuers.map(
     ([, { issuer, rules }]): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
   );
   return createResourceServer({ ...trustEntries(sampled), audience: 'none', dpop: { mode: dpop, replay: 'off' } });
-}
-
-/** Creates an ES256 key, because generating an RSA key takes longer than all decisions. */
-function createKey(): SampleKey {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return { alg: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };
 }
 
 export interface PlacedCase {
