@@ -3,6 +3,9 @@ import { readUnverified, textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { showUrl } from '../../http/shown-url.ts';
+import type { JsonObject } from '../../jose/json.ts';
+import { createOutbound } from '../../outbound/outbound.ts';
+import { ProviderError } from '../../outbound/provider-error.ts';
 import { readIssuerName } from '../../resource-server/trusted-issuer.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
@@ -10,7 +13,6 @@ import { readSettings, type Settings } from '../../server/settings/settings.ts';
 import { CommandFailure, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
 import { areAbsent } from '../doctor/deployments.ts';
-import { fetchDocument } from '../doctor/requests.ts';
 import { type Explainer, type KeyOptions, openNamed, openNothing, openSettings } from './explainer.ts';
 import { flagLabels, labelDev } from './labels.ts';
 
@@ -125,8 +127,7 @@ function describe(error: unknown): string {
   return 'the metadata of --server, or the file of --jwks, cannot be used';
 }
 
-/** Milliseconds. */
-const timeout = 5000;
+const limits = { timeoutSeconds: 5, maxBytes: 64 * 1024 };
 
 /** Reads issuer and audience of a running service from its metadata (RFC 9728). */
 async function readServer(
@@ -137,14 +138,19 @@ async function readServer(
     throw new UsageError('server: write a URL, as in https://api.example.');
   }
   const address = new URL('/.well-known/oauth-protected-resource', url);
-  const fetched = await fetchDocument(address.href, { environment, timeout });
-  if (fetched.kind === 'failed') {
-    throw new CommandFailure(
-      `portcullis: no response from ${showUrl(url)}. Start the service, or correct --server.\n`,
-      exitCodes.unavailable,
-    );
-  }
-  const { resource, authorization_servers: issuers } = fetched.document ?? {};
+  const outbound = createOutbound({ environment, insecure: true });
+  const { resource, authorization_servers: issuers } = await outbound
+    .fetchJson(address.href, limits)
+    .then(({ value }): JsonObject => value)
+    .catch((error: unknown): JsonObject => {
+      if (!(error instanceof ProviderError)) throw error;
+      if (!/^(?:network|tls|timeout)$/.test(error.kind)) return {};
+      throw new CommandFailure(
+        `portcullis: no response from ${showUrl(url)}. Start the service, or correct --server.\n`,
+        exitCodes.unavailable,
+      );
+    })
+    .finally(outbound.close);
   const [issuer] = Array.isArray(issuers) ? issuers : [];
   if (typeof issuer !== 'string') {
     throw new UsageError('server: it publishes no metadata that names its issuer (RFC 9728).');
