@@ -1,12 +1,12 @@
 import process from 'node:process';
 
-/** A folder of `src`, or `redis`: what of `src/dpop` is tested with a real one. All folders where it is not set. */
+/** A folder of `src`, or `redis`: what of `src/core/dpop` is tested with a real one. All folders where it is not set. */
 const part = process.env.MUTATE ?? '{jose,http,outbound,dpop,keys,token,policy,refusal}';
 const report = `reports/mutation/${process.env.MUTATE ?? 'all'}`;
 
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
-  mutate: part === 'redis' ? ['src/dpop/*redis*.ts'] : [`src/${part}/**/*.ts`, '!src/dpop/*redis*.ts'],
+  mutate: part === 'redis' ? ['src/core/dpop/*redis*.ts'] : [`src/${part}/**/*.ts`, '!src/core/dpop/*redis*.ts'],
   testRunner: 'vitest',
   vitest: { configFile: 'vitest.mutation.config.ts' },
   // Names no file: rewriting one needs the programming interface of an older compiler.

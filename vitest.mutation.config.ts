@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 import type { Reporter } from 'vitest/node';
 
 const part = process.env['MUTATE'] ?? '{jose,http,outbound,dpop,keys,token,policy,refusal}';
-const redisTests = 'test/dpop/*redis*.test.ts';
+const redisTests = 'test/core/dpop/*redis*.test.ts';
 
 /** A source that no longer loads leaves no test to fail: without this it would count as a mutant that survived. */
 const loadReporter: Reporter = {
@@ -20,12 +20,12 @@ export default defineConfig({
     include: [part === 'redis' ? redisTests : `test/${part}/**/*.test.ts`],
     exclude: [
       // A thousand vectors that load at once: what they say of one rule, the tables of the other files say too.
-      'test/jose/wycheproof.test.ts',
+      'test/core/jose/wycheproof.test.ts',
       // Whole proofs at random, by the thousand.
-      'test/dpop/proof-properties.test.ts',
+      'test/core/dpop/proof-properties.test.ts',
       ...(part === 'redis' ? [] : [redisTests]),
       // A real provider, and fetches that hang.
-      'test/keys/key-set-provider.test.ts',
+      'test/core/keys/key-set-provider.test.ts',
     ],
     // A mutant that waits for what never comes is found out sooner.
     testTimeout: part === 'redis' ? 6_000 : 20_000,

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { failures } from '../src/failures.ts';
-import { memberNames } from '../src/policy/checked-policy.ts';
-import { dpopChecks, serverChecks } from '../src/resource-server/options.ts';
-import { ruleNames } from '../src/resource-server/trusted-issuer.ts';
+import { failures } from '../src/core/failures.ts';
+import { memberNames } from '../src/core/policy/checked-policy.ts';
+import { ruleNames } from '../src/core/resource-server/issuers/trusted-issuer.ts';
+import { dpopChecks, serverChecks } from '../src/core/resource-server/options.ts';
 
 const page = await readFile('docs/library.md', 'utf8');
 

@@ -12,7 +12,7 @@ describe('the path of a request', () => {
 
   it('every path → the core is on it', () => {
     expect(Object.keys(recorded)).toEqual(Object.keys(paths));
-    for (const files of Object.values(recorded)) expect(files).toContain('resource-server/judgement.ts');
+    for (const files of Object.values(recorded)) expect(files).toContain('core/resource-server/judgement.ts');
   });
 
   it.each(Object.entries(paths))('%s → no more modules than its bound', (name, { most }) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Failure, failures } from '../src/failures.ts';
+import { type Failure, failures } from '../src/core/failures.ts';
 import { settingTable } from '../src/server/settings/setting-table.ts';
 import { pages, referencePage } from './support/pages.ts';
 

@@ -1,5 +1,9 @@
 // The page that explains a refused request in the browser. Nothing leaves the page: its policy forbids every connection.
 import './web-globals.js';
+import { failures } from '../../src/core/failures.ts';
+import { algorithms } from '../../src/core/jose/jws.ts';
+import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { explainResponse } from '../../src/explain/explained-response.ts';
 import { leaveCertificateOpen, leaveUndecided } from '../../src/explain/explanation.ts';
@@ -7,10 +11,6 @@ import { audiencesOf, optionLabels, readUnverified } from '../../src/explain/fac
 import { readCall } from '../../src/explain/input/explained-call.ts';
 import { joinHeader } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
-import { failures } from '../../src/failures.ts';
-import { algorithms } from '../../src/jose/jws.ts';
-import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { settleSignatures } from './web-crypto.js';
 
 const noKeys = {

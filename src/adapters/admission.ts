@@ -1,9 +1,9 @@
-import { AccessError } from '../failures.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { HandedClaims, Policy } from '../policy/policy.ts';
-import { isAccess, refusalOf } from '../resource-server/access.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { AccessError } from '../core/failures.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import type { HandedClaims, Policy } from '../core/policy/policy.ts';
+import { isAccess, refusalOf } from '../core/resource-server/access.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 
 /** The access of a request, or the error that refuses it: a refusal or a defect. */
 type Decision<C> =

@@ -1,13 +1,13 @@
-import { attempt } from '../attempt.ts';
-import { AccessError, type Failure, failures } from '../failures.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import { checkMembers } from '../option-members.ts';
-import type { Policy } from '../policy/policy.ts';
-import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
-import type { Refusal } from '../refusal/refusal.ts';
-import { requireOwnServer } from '../resource-server/own-server.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { attempt } from '../core/attempt.ts';
+import { AccessError, type Failure, failures } from '../core/failures.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import { checkMembers } from '../core/option-members.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../core/refusal/error-body.ts';
+import type { Refusal } from '../core/refusal/refusal.ts';
+import { requireOwnServer } from '../core/resource-server/own-server.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { admissions, decide, toAccessError } from './admission.ts';
 import type { RoutePolicy } from './forms.ts';
 

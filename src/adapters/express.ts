@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request } from 'express';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AdapterOptions } from './checkpoint.ts';
 import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
 import { createNodeCheckpoint, describeNode, type NodeMiddleware, sendRefusal, setNonce } from './node-middleware.ts';

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
-import type { EventReceiver } from '../http/event-post.ts';
-import { type BackchannelLogoutOptions, openBackchannelLogout } from '../logout/backchannel-logout.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import { openSignalsReceiver, type SignalsReceiverOptions } from '../signals/receiver.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { EventReceiver } from '../core/http/event-post.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import { type BackchannelLogoutOptions, openBackchannelLogout } from '../core/revocation/logout/backchannel-logout.ts';
+import { openSignalsReceiver, type SignalsReceiverOptions } from '../core/revocation/signals/receiver.ts';
+import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AdapterOptions, Checkpoint, Visitor } from './checkpoint.ts';
 import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';

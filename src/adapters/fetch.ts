@@ -1,6 +1,6 @@
-import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { HandedClaims, Policy } from '../core/policy/policy.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import { createWrapperForms, type Forms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { createWebCheckpoint, toMetadataResponse, toResponse, type WebAdapterOptions } from './web-response.ts';

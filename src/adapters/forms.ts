@@ -1,7 +1,7 @@
-import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
-import type { ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { checkPolicy } from '../core/policy/checked-policy.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { type AccessReaders, accessOf, findAccess } from './admission.ts';
 
 /** The policy of a route. Credentials are `optional` if a request with neither `Authorization` nor `DPoP` is admitted without access. */

@@ -1,9 +1,9 @@
 import type { Context, Env, ErrorHandler, MiddlewareHandler } from 'hono';
 import type { BlankInput } from 'hono/types';
-import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { SignalsReceiverOptions } from '../signals/receiver.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { HandedClaims, Policy } from '../core/policy/policy.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { SignalsReceiverOptions } from '../core/revocation/signals/receiver.ts';
+import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AccessReaders } from './admission.ts';
 import type { Visitor } from './checkpoint.ts';
 import * as events from './events/web-events.ts';

@@ -1,27 +1,27 @@
-import { attempt } from '../attempt.ts';
-import { AccessError } from '../failures.ts';
-import { namePeer } from '../http/peer-name.ts';
-import type { ResourceRequest } from '../http/request.ts';
-import { HeldBody } from '../mcp/held-body.ts';
-import { describeMismatch, type McpIncoming, readNodeMessage } from '../mcp/node-message.ts';
-import { createOperationPolicies } from '../mcp/operation-policy.ts';
-import type { OperationMaps } from '../mcp/operation-table.ts';
-import { operationKinds, type ReadMessage } from '../mcp/operations.ts';
-import { createSdkError, type McpSdkVersion } from '../mcp/sdk-error.ts';
-import { checkMembers } from '../option-members.ts';
-import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
-import { requireOwnServer } from '../resource-server/own-server.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { attempt } from '../core/attempt.ts';
+import { AccessError } from '../core/failures.ts';
+import { namePeer } from '../core/http/peer-name.ts';
+import type { ResourceRequest } from '../core/http/request.ts';
+import { HeldBody } from '../core/mcp/held-body.ts';
+import { describeMismatch, type McpIncoming, readNodeMessage } from '../core/mcp/node-message.ts';
+import { createOperationPolicies } from '../core/mcp/operation-policy.ts';
+import type { OperationMaps } from '../core/mcp/operation-table.ts';
+import { operationKinds, type ReadMessage } from '../core/mcp/operations.ts';
+import { createSdkError, type McpSdkVersion } from '../core/mcp/sdk-error.ts';
+import { checkMembers } from '../core/option-members.ts';
+import { checkPolicy } from '../core/policy/checked-policy.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import { requireOwnServer } from '../core/resource-server/own-server.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { decide, toAccessError } from './admission.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
 import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-middleware.ts';
 import { readNodeRequest } from './node-request.ts';
 import { toMetadataResponse } from './web-response.ts';
 
-export type { OperationEntries, OperationMaps } from '../mcp/operation-table.ts';
-export type { McpSdkVersion } from '../mcp/sdk-error.ts';
+export type { OperationEntries, OperationMaps } from '../core/mcp/operation-table.ts';
+export type { McpSdkVersion } from '../core/mcp/sdk-error.ts';
 export type { NodeMiddleware } from './node-middleware.ts';
 
 /**

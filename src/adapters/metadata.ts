@@ -1,8 +1,8 @@
-import { checkMembers } from '../option-members.ts';
-import { linkMetadata, metadataPath } from '../refusal/challenge.ts';
-import { requireOwnServer } from '../resource-server/own-server.ts';
-import type { ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { checkMembers } from '../core/option-members.ts';
+import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
+import { requireOwnServer } from '../core/resource-server/own-server.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 
 /** Metadata of a protected resource (RFC 9728 §2). */
 export interface MetadataOptions {

@@ -14,11 +14,11 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { checkMembers } from '../option-members.ts';
-import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { checkMembers } from '../core/option-members.ts';
+import { checkPolicy } from '../core/policy/checked-policy.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { createForms, type Forms, type RoutePolicy, readRoutePolicy } from './forms.ts';
 import {
   accessOf,

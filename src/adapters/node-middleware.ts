@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Refusal } from '../refusal/refusal.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import type { Refusal } from '../core/refusal/refusal.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { type AdapterOptions, type Checkpoint, createCheckpoint, type Visitor } from './checkpoint.ts';
 import { type Metadata, type MetadataOptions, openMetadata } from './metadata.ts';
 import { checkNodeHttp, readNodeRequest } from './node-request.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import { refuseOnWorkerd } from '../platform.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import { refuseOnWorkerd } from '../core/platform.ts';
 
 /** Refuses workerd, whose `node:http` keeps one of several values of a header: a second Authorization would be invisible. */
 export function checkNodeHttp(caller: string): void {

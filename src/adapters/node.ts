@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { ResourceRequest } from '../http/request.ts';
-import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { ResourceRequest } from '../core/http/request.ts';
+import type { HandedClaims, Policy } from '../core/policy/policy.ts';
+import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AdapterOptions } from './checkpoint.ts';
 import { createWrapperForms, type Forms } from './forms.ts';
 import { createNodeCheckpoint, describeNode, sendRefusal, setNonce } from './node-middleware.ts';

@@ -1,7 +1,7 @@
-import type { Connection } from '../http/request.ts';
-import type { Refusal } from '../refusal/refusal.ts';
-import type { ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import type { Connection } from '../core/http/request.ts';
+import type { Refusal } from '../core/refusal/refusal.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import { type AdapterOptions, type Checkpoint, createCheckpoint } from './checkpoint.ts';
 import type { MetadataAnswer } from './metadata.ts';
 

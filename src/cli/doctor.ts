@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readProofKey } from '../jose/signed-proof.ts';
+import { readProofKey } from '../core/jose/signed-proof.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';

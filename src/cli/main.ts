@@ -44,7 +44,7 @@ async function main(): Promise<number> {
     return exitCodes.ok;
   }
   if (!isCommand(name)) {
-    const { findLikeliest } = await import('../likeliest-name.ts');
+    const { findLikeliest } = await import('../core/likeliest-name.ts');
     const names = Object.keys(commandTable);
     const meant = findLikeliest(name, names, 4);
     const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;

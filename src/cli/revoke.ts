@@ -1,12 +1,12 @@
-import { isTime } from '../jose/json.ts';
-import { cutoffKinds, eventOfMark, timeOfMark } from '../revocation/record.ts';
-import { createRedisRevocationStore } from '../revocation/redis-store.ts';
-import { type Cutoff, createRevocations, type Revocations, readRevocations } from '../revocation/revocations.ts';
+import { isTime } from '../core/jose/json.ts';
+import { cutoffKinds, eventOfMark, timeOfMark } from '../core/revocation/record.ts';
+import { createRedisRevocationStore } from '../core/revocation/redis-store.ts';
+import { type Cutoff, createRevocations, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
+import { showText } from '../core/shown-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { readRedisOptions } from '../server/process/open-replay.ts';
 import { readAdminKey } from '../server/revocation/revoke-endpoint.ts';
 import { readSettings, type Settings, unused } from '../server/settings/settings.ts';
-import { showText } from '../shown-text.ts';
 import { CommandFailure, requireValid, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
 

@@ -1,3 +1,4 @@
+import { showUrl } from '../core/http/shown-url.ts';
 import { readTarget } from '../gate/match/request-target.ts';
 import { type CaseOutcome, readCases, runCases } from '../gate/review/rule-cases.ts';
 import { describeSpecificity, rankRules } from '../gate/review/rule-ranking.ts';
@@ -6,7 +7,6 @@ import { type Rules, RulesError } from '../gate/rules/rules.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
 import { formatRulesProblems } from '../gate/rules/text/rules-text.ts';
-import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';

@@ -1,3 +1,5 @@
+import { parseJsonObject } from '../core/jose/json.ts';
+import { omitUndefined } from '../core/option-members.ts';
 import { createBoundRequest } from '../dev/bound-request.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import type { LocalIdpFailure } from '../dev/provider/failure.ts';
@@ -5,8 +7,6 @@ import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
-import { parseJsonObject } from '../jose/json.ts';
-import { omitUndefined } from '../option-members.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';

@@ -1,5 +1,5 @@
-import { thumbprint } from '../jose/jwk.ts';
-import { createProof, makeKeyPair } from '../jose/signed-proof.ts';
+import { thumbprint } from '../core/jose/jwk.ts';
+import { createProof, makeKeyPair } from '../core/jose/signed-proof.ts';
 
 /** DPoP request with a new key that only this object has. */
 export interface BoundRequest {

@@ -1,4 +1,4 @@
-import { failures, type Reason } from '../failures.ts';
+import { failures, type Reason } from '../core/failures.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
 import { clientIds, defaultIdpPort } from './provider/defaults.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
 import type { Tried, TriedRequest, TryKind, TryOptions } from '../console/page/try-wire.ts';
 import type { FromDev, ToDev } from '../console/server/tries.ts';
-import { shorten } from '../shown-text.ts';
+import { shorten } from '../core/shown-text.ts';
 import { createBoundRequest } from './bound-request.ts';
 import type { TokenOptions } from './tokens/token-options.ts';
 import { writeTryCommand } from './try-command.ts';

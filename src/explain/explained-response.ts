@@ -1,4 +1,4 @@
-import { type Failure, failures } from '../failures.ts';
+import { type Failure, failures } from '../core/failures.ts';
 import type { ExplainedCheck } from './explained-check.ts';
 import type { Explanation } from './explanation.ts';
 import type { ResponseInput } from './input/input.ts';

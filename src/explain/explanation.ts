@@ -1,5 +1,5 @@
-import { findCheck, sectionOf } from '../checks.ts';
-import { failures, type Reason } from '../failures.ts';
+import { findCheck, sectionOf } from '../core/checks.ts';
+import { failures, type Reason } from '../core/failures.ts';
 import type { ExplainedCheck } from './explained-check.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';

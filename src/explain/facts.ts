@@ -1,8 +1,8 @@
-import type { DpopMode } from '../http/credentials.ts';
-import type { ResourceRequest } from '../http/request.ts';
-import { isJsonObject, type JsonObject } from '../jose/json.ts';
-import type { Policy } from '../policy/policy.ts';
-import type { Gathered } from '../resource-server/dry-run.ts';
+import type { DpopMode } from '../core/http/credentials.ts';
+import type { ResourceRequest } from '../core/http/request.ts';
+import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import type { Gathered } from '../core/resource-server/dry-run.ts';
 import type { InputKind } from './input/input.ts';
 
 /** A setting that a fix may name. */

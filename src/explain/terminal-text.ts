@@ -1,6 +1,6 @@
-import { findCheck } from '../checks.ts';
-import { docsUrl } from '../failures.ts';
-import { toAscii } from '../shown-text.ts';
+import { findCheck } from '../core/checks.ts';
+import { docsUrl } from '../core/failures.ts';
+import { toAscii } from '../core/shown-text.ts';
 import type { CheckVerdict, ExplainedCheck } from './explained-check.ts';
 import type { Explanation } from './explanation.ts';
 

@@ -1,11 +1,11 @@
-import { parseJsonObject } from '../jose/json.ts';
-import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
-import { Refused } from '../refused.ts';
-import { type DryCall, dryRun } from '../resource-server/dry-run.ts';
-import type { JudgementRules } from '../resource-server/judgement.ts';
-import type { Step } from '../resource-server/walk.ts';
-import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
+import { parseJsonObject } from '../core/jose/json.ts';
+import { checkPolicy } from '../core/policy/checked-policy.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import { Refused } from '../core/refused.ts';
+import { type DryCall, dryRun } from '../core/resource-server/dry-run.ts';
+import type { JudgementRules } from '../core/resource-server/judgement.ts';
+import type { Step } from '../core/resource-server/walk.ts';
+import type { AccessTokenRules, IssuerRules } from '../core/token/access-token.ts';
 import type { Trial } from './causes/cause.ts';
 
 export interface TriedRun {

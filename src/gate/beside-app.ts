@@ -1,8 +1,8 @@
-import { type IsTrusted, parseForwardedScheme } from '../http/external-url.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { ErrorBodyFormat } from '../refusal/error-body.ts';
-import type { Refusal } from '../refusal/refusal.ts';
-import { Refused } from '../refused.ts';
+import { type IsTrusted, parseForwardedScheme } from '../core/http/external-url.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import type { ErrorBodyFormat } from '../core/refusal/error-body.ts';
+import type { Refusal } from '../core/refusal/refusal.ts';
+import { Refused } from '../core/refused.ts';
 import { type Answer, answerRefusal, createAnswer, plainError } from '../server/http/answer.ts';
 import type { App, Exchange } from '../server/http/exchange.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from './gate.ts';

@@ -1,4 +1,4 @@
-import type { ResourceRequest } from '../http/request.ts';
+import type { ResourceRequest } from '../core/http/request.ts';
 import type { HeaderList } from '../server/http/answer.ts';
 
 export interface GateCors {

@@ -1,13 +1,13 @@
-import type { KeySet } from '../keys/key-set.ts';
-import type { AnyServerOptions } from '../resource-server/options.ts';
-import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
-import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
+import type { KeySet } from '../core/keys/key-set.ts';
+import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
+import type { AnyServerOptions } from '../core/resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../core/resource-server/resource-server.ts';
+import { messageOf } from '../core/shown-text.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
+import type { TokenCacheStatus } from '../core/token/token-cache.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import { readSecret } from '../server/settings/environment.ts';
-import { messageOf } from '../shown-text.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
-import type { TokenCacheStatus } from '../token/token-cache.ts';
-import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
 import type { GateCors } from './cors.ts';
 import {
   createGate,

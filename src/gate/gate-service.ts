@@ -1,9 +1,9 @@
-import { AccessError } from '../failures.ts';
-import { createReadExternalUrl, type IsTrusted, parseTrust } from '../http/external-url.ts';
-import { createReadClientAddress } from '../http/peer.ts';
-import { metadataPath } from '../refusal/challenge.ts';
-import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
-import type { TokenEnd } from '../resource-server/token-watch.ts';
+import { AccessError } from '../core/failures.ts';
+import { createReadExternalUrl, type IsTrusted, parseTrust } from '../core/http/external-url.ts';
+import { createReadClientAddress } from '../core/http/peer.ts';
+import { metadataPath } from '../core/refusal/challenge.ts';
+import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-body.ts';
+import type { TokenEnd } from '../core/resource-server/token-watch.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
 import { type Answer, plainError } from '../server/http/answer.ts';
 import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';

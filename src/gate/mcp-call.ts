@@ -1,5 +1,5 @@
-import type { ReadMessage } from '../mcp/operations.ts';
-import type { PlainPolicy } from '../policy/policy.ts';
+import type { ReadMessage } from '../core/mcp/operations.ts';
+import type { PlainPolicy } from '../core/policy/policy.ts';
 import type { RuleMcp } from './rules/rules.ts';
 
 export interface McpCall {

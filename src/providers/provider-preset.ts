@@ -1,5 +1,5 @@
-import type { TokenRuleOptions } from '../resource-server/token-rules.ts';
-import type { IssuerRuleOptions, TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import type { TokenRuleOptions } from '../core/resource-server/issuers/token-rules.ts';
+import type { IssuerRuleOptions, TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 
 /** Data shared by every customer of a provider. */
 export interface ProviderPreset {

@@ -1,5 +1,5 @@
-import type { IssuerFinder } from '../resource-server/issuer-finder.ts';
-import type { IssuerRuleOptions } from '../resource-server/trusted-issuer.ts';
+import type { IssuerFinder } from '../core/resource-server/issuers/issuer-finder.ts';
+import type { IssuerRuleOptions } from '../core/resource-server/issuers/trusted-issuer.ts';
 import { fillIn, type PresetIssuer, type PresetValues, type ProviderPreset } from './provider-preset.ts';
 
 const maxTenants = 10_000;

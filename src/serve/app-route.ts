@@ -1,11 +1,11 @@
-import type { DpopMode } from '../http/credentials.ts';
-import type { ReadExternalUrl } from '../http/external-url.ts';
-import type { Refused } from '../refused.ts';
-import type { ResourceServer } from '../resource-server/resource-server.ts';
+import type { DpopMode } from '../core/http/credentials.ts';
+import type { ReadExternalUrl } from '../core/http/external-url.ts';
+import type { Refused } from '../core/refused.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { Answer, HeaderList } from '../server/http/answer.ts';
 import type { Exchange, Route } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
 
 export interface AppOptions {
   readonly settings: Pick<

@@ -1,5 +1,5 @@
-import { createReadExternalUrl } from '../http/external-url.ts';
-import { createResourceServer } from '../resource-server/resource-server.ts';
+import { createReadExternalUrl } from '../core/http/external-url.ts';
+import { createResourceServer } from '../core/resource-server/resource-server.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';

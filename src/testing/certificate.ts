@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { makeClientCertificate } from '../certificate/client-certificate.ts';
-import { loadX509, makeLocalhostCertificate } from '../certificate/localhost-certificate.ts';
-import type { Connection } from '../http/request.ts';
-import type { JsonObject } from '../jose/json.ts';
+import type { Connection } from '../core/http/request.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import { makeClientCertificate } from './certificate/client-certificate.ts';
+import { loadX509, makeLocalhostCertificate } from './certificate/localhost-certificate.ts';
 
 // A type, because `fetch` does not accept an interface as headers.
 /** Headers of a request behind a proxy that terminates TLS (RFC 9440). */

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../jose/json.ts';
-import { thumbprint } from '../jose/jwk.ts';
-import type { ProofAlg } from '../jose/jws.ts';
-import { draftProof, makeKeyPair, type ProvenRequest } from '../jose/signed-proof.ts';
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import { thumbprint } from '../core/jose/jwk.ts';
+import type { ProofAlg } from '../core/jose/jws.ts';
+import { draftProof, makeKeyPair, type ProvenRequest } from '../core/jose/signed-proof.ts';
+import { checkOptionMembers, type OptionMembers } from '../core/option-members.ts';
 import { changeProof, type ProofFlaw, signChanged } from './flaws.ts';
 
 /** Options of {@link TestIssuer.dpopClient}. */

@@ -1,11 +1,11 @@
 import { AssertionError } from 'node:assert';
-import { AccessError, type Reason } from '../failures.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import { checkOptionMembers } from '../option-members.ts';
-import type { Policy } from '../policy/policy.ts';
-import { requireOwnServer } from '../resource-server/own-server.ts';
-import type { ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
+import { AccessError, type Reason } from '../core/failures.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import { checkOptionMembers } from '../core/option-members.ts';
+import type { Policy } from '../core/policy/policy.ts';
+import { requireOwnServer } from '../core/resource-server/own-server.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../core/token/claims.ts';
 
 /** Options of {@link expectRefused}. */
 export interface ExpectRefusedOptions {

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Reason } from '../failures.ts';
-import type { JsonObject } from '../jose/json.ts';
-import { signCompact } from '../jose/sign.ts';
-import { type KeyPair, makeKeyPair } from '../jose/signed-proof.ts';
+import type { Reason } from '../core/failures.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import { signCompact } from '../core/jose/sign.ts';
+import { type KeyPair, makeKeyPair } from '../core/jose/signed-proof.ts';
 
 interface Change {
   /** Members merged over the header; `undefined` omits one. */

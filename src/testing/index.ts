@@ -1,5 +1,5 @@
-export type { JwkSet } from '../jose/jwk.ts';
-export type { ProofAlg, TokenAlg } from '../jose/jws.ts';
+export type { JwkSet } from '../core/jose/jwk.ts';
+export type { ProofAlg, TokenAlg } from '../core/jose/jws.ts';
 export type { CertificateClient, CertificateHeaders } from './certificate.ts';
 export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofRequest } from './dpop-client.ts';
 export { type ExpectRefusedOptions, expectRefused } from './expect-refused.ts';

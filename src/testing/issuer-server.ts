@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { JsonObject } from '../jose/json.ts';
-import type { JwkSet } from '../jose/jwk.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import type { JwkSet } from '../core/jose/jwk.ts';
 import { makeCertificate } from './certificate.ts';
 
 /** Introspection endpoint and client: options of `createIntrospection`. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '../jose/json.ts';
-import type { JwkSet } from '../jose/jwk.ts';
-import type { TokenAlg } from '../jose/jws.ts';
-import { findAlgorithm } from '../jose/sign.ts';
-import { type KeyPair, makeKeyPair } from '../jose/signed-proof.ts';
-import type { KeySet } from '../keys/key-set.ts';
-import { createStaticKeySet } from '../keys/static-key-set.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import type { JwkSet } from '../core/jose/jwk.ts';
+import type { TokenAlg } from '../core/jose/jws.ts';
+import { findAlgorithm } from '../core/jose/sign.ts';
+import { type KeyPair, makeKeyPair } from '../core/jose/signed-proof.ts';
+import type { KeySet } from '../core/keys/key-set.ts';
+import { createStaticKeySet } from '../core/keys/static-key-set.ts';
 
 export interface SigningKey extends KeyPair {
   readonly kid: string;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { JsonObject } from '../jose/json.ts';
-import type { Introspection } from '../token-status/introspection.ts';
+import type { Introspection } from '../core/introspection/introspection.ts';
+import type { JsonObject } from '../core/jose/json.ts';
 
 /** No request leaves the process: the name appears in errors only. */
 const endpoint = 'https://introspection.test/introspect';
@@ -26,7 +26,7 @@ export function createOpaqueTokens() {
     introspect,
     async createIntrospection(issuer: string): Promise<Introspection> {
       // It needs packages, which the kit loads on first use.
-      const { createIntrospection } = await import('../token-status/introspection.ts');
+      const { createIntrospection } = await import('../core/introspection/introspection.ts');
       // Nothing is cached: a revoked token is refused at the next request.
       const kept = { maxSeconds: 0, inactiveSeconds: 0 };
       return createIntrospection({ endpoint, issuer, clientId: 'api', clientSecret: 'test', fetch: respond, ...kept });

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '../jose/json.ts';
-import type { JwkSet } from '../jose/jwk.ts';
-import type { TokenAlg } from '../jose/jws.ts';
-import type { KeySet } from '../keys/key-set.ts';
-import { checkOptionMembers } from '../option-members.ts';
-import type { Introspection } from '../token-status/introspection.ts';
+import type { Introspection } from '../core/introspection/introspection.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import type { JwkSet } from '../core/jose/jwk.ts';
+import type { TokenAlg } from '../core/jose/jws.ts';
+import type { KeySet } from '../core/keys/key-set.ts';
+import { checkOptionMembers } from '../core/option-members.ts';
 import { type CertificateClient, createCertificateClient } from './certificate.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { changeToken, hour, signChanged, type TokenFlaw } from './flaws.ts';

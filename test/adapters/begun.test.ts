@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import * as inExpress from '../../src/adapters/express.ts';
 import * as inFastify from '../../src/adapters/fastify.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
-import { AccessError } from '../../src/failures.ts';
+import { AccessError } from '../../src/core/failures.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
 

@@ -211,7 +211,7 @@ describe('NODE_ENV=development', () => {
     vi.resetModules(); // the hint is printed once in a process
     const log = vi.spyOn(console, 'info').mockImplementation(() => undefined);
     const { createProtect } = await import('../../src/adapters/fetch.ts');
-    const { createResourceServer } = await import('../../src/resource-server/resource-server.ts');
+    const { createResourceServer } = await import('../../src/core/resource-server/resource-server.ts');
     const server = createResourceServer({
       issuers: [issuer],
       audience: issuer.audience,

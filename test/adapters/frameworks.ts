@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { createExpressApp } from './mounts/express.ts';
 import { createFastifyApp } from './mounts/fastify.ts';
 import { createFetchApp } from './mounts/fetch.ts';

@@ -5,7 +5,7 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthorize } from '../../src/adapters/fastify.ts';
 import { createProtect } from '../../src/adapters/node.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer();

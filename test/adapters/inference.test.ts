@@ -14,8 +14,8 @@ import * as inFetch from '../../src/adapters/fetch.ts';
 import * as inHono from '../../src/adapters/hono.ts';
 import * as inNest from '../../src/adapters/nest.ts';
 import * as inNode from '../../src/adapters/node.ts';
-import { type Access, createResourceServer } from '../../src/resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
+import { type Access, createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
 

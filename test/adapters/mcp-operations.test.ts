@@ -4,8 +4,8 @@ import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middlew
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
-import type { AuditDecision } from '../../src/audit/decision.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { AuditDecision } from '../../src/core/resource-server/audit.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { send } from '../support/http-client.ts';
 

@@ -4,11 +4,11 @@ import { OAuthError, requireBearerAuth } from '@modelcontextprotocol/server';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
-import { createNonces } from '../../src/dpop/nonce.ts';
-import { AccessError, failures, type Reason } from '../../src/failures.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { AccessError, failures, type Reason } from '../../src/core/failures.ts';
+import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { noKeys } from './scene.ts';
 
 const resource = 'https://api.test/mcp';

@@ -16,7 +16,7 @@ import * as inHono from '../../src/adapters/hono.ts';
 import type { MetadataOptions } from '../../src/adapters/metadata.ts';
 import * as inNest from '../../src/adapters/nest.ts';
 import * as inNode from '../../src/adapters/node.ts';
-import type { ResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { send } from '../support/http-client.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';

@@ -12,7 +12,7 @@ import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts
 import { createAuthorize as createHonoAuthorize } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
-import type { Access } from '../../src/resource-server/resource-server.ts';
+import type { Access } from '../../src/core/resource-server/resource-server.ts';
 import { client, issuer } from './issuer.ts';
 import { createServers, nonces, now, policy } from './scene.ts';
 

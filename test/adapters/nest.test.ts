@@ -17,8 +17,8 @@ import {
   Protect,
   Scopes,
 } from '../../src/adapters/nest.ts';
-import { AccessError } from '../../src/failures.ts';
-import type { Access } from '../../src/resource-server/resource-server.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import type { Access } from '../../src/core/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
 import { createServers } from './scene.ts';

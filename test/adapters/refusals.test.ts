@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failures, type Reason, reasonsElsewhere } from '../../src/failures.ts';
+import { failures, type Reason, reasonsElsewhere } from '../../src/core/failures.ts';
 import { starts } from '../runtimes/starts.ts';
 import { describeRefusals } from './refusals.ts';
 import { refusedCalls } from './refused-calls.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { AccessError } from '../../src/failures.ts';
+import { AccessError } from '../../src/core/failures.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import type { Running, Start } from './frameworks.ts';
 import { issuer } from './issuer.ts';

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { makeCertificate } from '../../src/testing/certificate.ts';
 import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { client, issuer } from './issuer.ts';

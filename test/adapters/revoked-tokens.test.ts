@@ -3,8 +3,8 @@ import { NestFactory } from '@nestjs/core';
 import { expect, it, onTestFinished } from 'vitest';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
-import { createRevocations } from '../../src/revocation/revocations.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { decorate } from './decorate.ts';
 

@@ -1,16 +1,20 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { createNonces } from '../../src/dpop/nonce.ts';
-import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
-import { AccessError } from '../../src/failures.ts';
-import type { KeySet } from '../../src/keys/key-set.ts';
-import type { Fetch } from '../../src/outbound/http-client.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
-import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
-import { createRevocations } from '../../src/revocation/revocations.ts';
-import type { Claims, RegisteredClaims } from '../../src/token/claims.ts';
-import { createDenyList } from '../../src/token-status/deny-list.ts';
-import { createIntrospection } from '../../src/token-status/introspection.ts';
+import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import { createDenyList } from '../../src/core/introspection/deny-list.ts';
+import { createIntrospection } from '../../src/core/introspection/introspection.ts';
+import type { KeySet } from '../../src/core/keys/key-set.ts';
+import type { Fetch } from '../../src/core/outbound/http-client.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import {
+  type Access,
+  createResourceServer,
+  type ResourceServer,
+} from '../../src/core/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/core/revocation/revocations.ts';
+import type { Claims, RegisteredClaims } from '../../src/core/token/claims.ts';
 
 /** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
 export const now = () => 1_800_000_000;

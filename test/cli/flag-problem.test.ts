@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { commandTable } from '../../src/cli/commands/command-table.ts';
 import { findUnknownFlag, readFlags } from '../../src/cli/commands/flags.ts';
 import { runCommand } from '../../src/cli/commands/run.ts';
-import { findLikeliest } from '../../src/likeliest-name.ts';
+import { findLikeliest } from '../../src/core/likeliest-name.ts';
 
 const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 

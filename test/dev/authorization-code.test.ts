@@ -8,11 +8,11 @@ import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, type JSONWebKeySe
 import * as client from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackchannelLogout } from '../../src/adapters/node.ts';
+import type { AccessError } from '../../src/core/failures.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import type { AccessError } from '../../src/failures.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
-import { createRevocations } from '../../src/revocation/revocations.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, type CallInit, createCall } from './call.ts';
 

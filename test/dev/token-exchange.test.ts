@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isAccess } from '../../src/core/resource-server/access.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { clientAuthorization } from '../../src/dev/tokens/dev-token.ts';
 import type { TokenOptions } from '../../src/dev/tokens/token-options.ts';
-import { isAccess } from '../../src/resource-server/access.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 

@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 
 /** A verifier that is compared with. */
 export type Peer = 'jose' | 'oauth4webapi' | 'express-oauth2-jwt-bearer';

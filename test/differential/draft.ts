@@ -1,5 +1,5 @@
 import { type KeyObject, sign } from 'node:crypto';
-import { writeCompact } from '../../src/jose/sign.ts';
+import { writeCompact } from '../../src/core/jose/sign.ts';
 
 /** A token before it is written down; mutations change it. */
 export interface Draft {

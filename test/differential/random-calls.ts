@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
-import type { Connection, ResourceRequest } from '../../src/http/request.ts';
-import { signCompact } from '../../src/jose/sign.ts';
-import type { KeySet } from '../../src/keys/key-set.ts';
+import type { Connection, ResourceRequest } from '../../src/core/http/request.ts';
+import { signCompact } from '../../src/core/jose/sign.ts';
+import type { KeySet } from '../../src/core/keys/key-set.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../support/proofs.ts';
 
 export type Choices<T> = readonly [T, ...T[]];

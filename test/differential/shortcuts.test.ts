@@ -2,10 +2,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { decodeJwt } from 'jose';
 import * as v from 'valibot';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import type { Access } from '../../src/core/resource-server/access.ts';
+import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import type { Decision } from '../../src/gate/gate.ts';
-import type { Access } from '../../src/resource-server/access.ts';
-import type { ResourceServer } from '../../src/resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { audience, createPick, createRandomWorld, issuer, type RandomCall } from './random-calls.ts';
 
 // Caches and shortcuts of the product against the plain computation. One copy of the product keeps its state over all requests,
@@ -42,15 +42,15 @@ class EmptyCache {
 async function loadCopy() {
   vi.resetModules();
   return {
-    ...(await import('../../src/failures.ts')),
+    ...(await import('../../src/core/failures.ts')),
     ...(await import('../../src/gate/gate.ts')),
     ...(await import('../../src/gate/identity/assertion-keys.ts')),
     ...(await import('../../src/gate/identity/assertions.ts')),
     ...(await import('../../src/gate/rules/rules-reader.ts')),
-    ...(await import('../../src/policy/checked-policy.ts')),
-    ...(await import('../../src/resource-server/resource-server.ts')),
-    ...(await import('../../src/revocation/revocations.ts')),
-    ...(await import('../../src/token-status/introspection.ts')),
+    ...(await import('../../src/core/policy/checked-policy.ts')),
+    ...(await import('../../src/core/resource-server/resource-server.ts')),
+    ...(await import('../../src/core/revocation/revocations.ts')),
+    ...(await import('../../src/core/introspection/introspection.ts')),
   };
 }
 type Copy = Awaited<ReturnType<typeof loadCopy>>;

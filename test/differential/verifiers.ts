@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { auth } from 'express-oauth2-jwt-bearer';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { allowInsecureRequests, clockTolerance, validateJwtAccessToken } from 'oauth4webapi';
-import { AccessError } from '../../src/failures.ts';
-import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import type { Peer } from './differences.ts';
 import type { Mint } from './draft.ts';
 

@@ -8,7 +8,7 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import express from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type TestIssuer } from '../../src/testing/index.ts';
 
 const paths = ['/first/mcp', '/second/mcp'];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { failures } from '../../src/core/failures.ts';
 import { causes, findCauses } from '../../src/explain/causes/causes.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
 import { formatDistance, formatDuration } from '../../src/explain/shown-time.ts';
-import { failures } from '../../src/failures.ts';
 import { causeCases, makeFacts, now } from './cause-cases.ts';
 
 /** The causes that there are at the least. */

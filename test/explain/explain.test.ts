@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { createNonces } from '../../src/dpop/nonce.ts';
-import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
+import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import type { DpopMode } from '../../src/core/http/credentials.ts';
+import type { KeySet } from '../../src/core/keys/key-set.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { bindingChecks, claimChecks } from '../../src/core/token/claims.ts';
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { formatExplanation } from '../../src/explain/terminal-text.ts';
-import { AccessError } from '../../src/failures.ts';
-import type { DpopMode } from '../../src/http/credentials.ts';
-import type { KeySet } from '../../src/keys/key-set.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
-import { bindingChecks, claimChecks } from '../../src/token/claims.ts';
 import { findLeaks } from '../support/leaks.ts';
 
 const url = 'https://api.test/orders';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, tokenFlaws } from '../../src/testing/index.ts';
 import { explanationSchema } from '../../tools/scripts/docs/explanation-schema.ts';
 

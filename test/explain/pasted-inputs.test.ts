@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { readCall } from '../../src/explain/input/explained-call.ts';
@@ -6,7 +7,6 @@ import type { CallInput } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
 import { findReasons } from '../../src/explain/input/response.ts';
 import { formatExplanation } from '../../src/explain/terminal-text.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { findLeaks } from '../support/leaks.ts';
 import { issuer, type PastedInput, pastedInputs } from './pasted-inputs.ts';
 

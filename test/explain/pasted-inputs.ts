@@ -1,5 +1,5 @@
+import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
 import type { Certainty } from '../../src/explain/explained-check.ts';
-import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 export const issuer = createTestIssuer({ issuer: 'https://idp.example/', audience: 'https://api.example/' });

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAssertionVerifier } from '../../src/assertion/assertion-verifier.ts';
+import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';

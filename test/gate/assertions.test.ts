@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createAssertionVerifier } from '../../src/assertion/assertion-verifier.ts';
+import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
+import type { Access } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import { importAssertionKeys } from '../../src/gate/identity/assertion-keys.ts';
 import { createAssertions } from '../../src/gate/identity/assertions.ts';
-import type { Access } from '../../src/resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
 
 const start = 1_800_000_000;
 const pem = generateKeyPairSync('ec', { namedCurve: 'P-256' })

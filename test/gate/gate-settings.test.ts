@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createNonces } from '../../src/dpop/nonce.ts';
+import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';

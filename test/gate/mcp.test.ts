@@ -3,9 +3,9 @@ import { createServer, type IncomingHttpHeaders, request as requestHttp, type Se
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';

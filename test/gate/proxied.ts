@@ -3,14 +3,14 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type AddressInfo, connect, createServer, type ServerOpts, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
-import type { AccessError } from '../../src/failures.ts';
+import type { AccessError } from '../../src/core/failures.ts';
+import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
+import { namePeer } from '../../src/core/http/peer-name.ts';
+import { errorBodyFormats } from '../../src/core/refusal/error-body.ts';
+import { createDescribeRefusal } from '../../src/core/refusal/refusal.ts';
+import { Refused } from '../../src/core/refused.ts';
 import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
 import { createReverseProxy, type ReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
-import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { namePeer } from '../../src/http/peer-name.ts';
-import { errorBodyFormats } from '../../src/refusal/error-body.ts';
-import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
-import { Refused } from '../../src/refused.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer();

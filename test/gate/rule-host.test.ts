@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
 import { createChooseRule } from '../../src/gate/match/rule-choice.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import { createReadExternalUrl } from '../../src/http/external-url.ts';
 
 /** The id of the rule that a request gets: the one of the host, or the open one of all hosts. */
 async function choose(host: string, url: string): Promise<string> {

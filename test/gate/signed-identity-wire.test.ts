@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAssertionVerifier } from '../../src/assertion/assertion-verifier.ts';
+import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { exchange, readStatuses, send } from '../support/http-client.ts';
 import { awaitReady } from '../support/service-process.ts';

@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { listCases, type Make } from './hostile-case.ts';
 import type { World } from './world.ts';
 

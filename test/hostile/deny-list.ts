@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createDenyList, type DenyEntry, type DenyList } from '../../src/token-status/deny-list.ts';
+import { createDenyList, type DenyEntry, type DenyList } from '../../src/core/introspection/deny-list.ts';
 import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import type { LibraryWorld } from './library-world.ts';
 import type { Api, Stage } from './stage.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { makeProofKey, type ProofChanges, privateJwk, thumbprintOf } from '../support/proofs.ts';
 import { listCases, type Make, type Sent } from './hostile-case.ts';
 import type { TokenDraft, World } from './world.ts';

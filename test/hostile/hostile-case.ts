@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import type { World } from './world.ts';
 
 /** The input: a bearer token for `/api/private`, a request, or raw bytes. */

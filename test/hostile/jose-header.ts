@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject } from 'node:crypto';
-import { signBytes } from '../../src/jose/sign.ts';
+import { signBytes } from '../../src/core/jose/sign.ts';
 import { thumbprintOf } from '../support/proofs.ts';
 import { listCases, type Make } from './hostile-case.ts';
 import type { TokenDraft, World } from './world.ts';

@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import type { LibraryWorld } from './library-world.ts';
 import type { Stage } from './stage.ts';
 

@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import type { TestProvider } from '../support/test-provider.ts';
 
 /** One fault of a provider; a valid token must then get 503, not a wrong decision. */

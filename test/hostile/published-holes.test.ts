@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { failures } from '../../src/failures.ts';
+import { failures } from '../../src/core/failures.ts';
 import { type RawUpstream, startRawUpstream } from '../gate/proxied.ts';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';

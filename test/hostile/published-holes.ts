@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import type { SignOptions } from '../support/test-provider.ts';
 
 /** A request of a client, and the decision about it. */

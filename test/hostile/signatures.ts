@@ -1,5 +1,5 @@
 import { constants, createHash, privateEncrypt, sign } from 'node:crypto';
-import { signBytes } from '../../src/jose/sign.ts';
+import { signBytes } from '../../src/core/jose/sign.ts';
 import { listCases, type Make } from './hostile-case.ts';
 import type { SigningKey, World } from './world.ts';
 

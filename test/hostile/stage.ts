@@ -11,16 +11,16 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { createProtect } from '../../src/adapters/node.ts';
-import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
-import { AccessError, type Reason } from '../../src/failures.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
+import { AccessError, type Reason } from '../../src/core/failures.ts';
 import {
   createIntrospection,
   type Introspection,
   type IntrospectionOptions,
-} from '../../src/token-status/introspection.ts';
+} from '../../src/core/introspection/introspection.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'no
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { signBytes, writeCompact } from '../../src/jose/sign.ts';
+import { signBytes, writeCompact } from '../../src/core/jose/sign.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signCompact } from '../../src/jose/sign.ts';
+import { signCompact } from '../../src/core/jose/sign.ts';
 import { chooseSeed, countRequests, libraryProgram, runTarget, targets } from '../../tools/faults/isolation/run.js';
 import { runtime, runtimeArgs, startService, superviseChild } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';

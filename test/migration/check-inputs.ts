@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Policy } from '../../src/policy/policy.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
 import { type Input, token } from './input.ts';
 import type { Original } from './original.ts';
 

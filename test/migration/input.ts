@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
-import type { Policy } from '../../src/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
 import type { TestIssuer } from '../../src/testing/test-issuer.ts';
 import type { ClientCertificate } from './client-certificate.ts';
 import type { Original } from './original.ts';

@@ -1,9 +1,9 @@
 import { hash, randomUUID } from 'node:crypto';
-import type { DpopMode } from '../../src/http/credentials.ts';
-import type { JsonObject } from '../../src/jose/json.ts';
-import { thumbprint } from '../../src/jose/jwk.ts';
-import { signCompact } from '../../src/jose/sign.ts';
-import { makeKeyPair } from '../../src/jose/signed-proof.ts';
+import type { DpopMode } from '../../src/core/http/credentials.ts';
+import type { JsonObject } from '../../src/core/jose/json.ts';
+import { thumbprint } from '../../src/core/jose/jwk.ts';
+import { signCompact } from '../../src/core/jose/sign.ts';
+import { makeKeyPair } from '../../src/core/jose/signed-proof.ts';
 import { bearer, type Call, type Input, now, type World } from './input.ts';
 
 const mode = (name: DpopMode) => ({

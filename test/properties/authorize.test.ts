@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { failures } from '../../src/failures.ts';
+import { failures } from '../../src/core/failures.ts';
 import { algs, boundToken, goodClaims, judge, judgeBearer, judgeProof, mint, prove } from './judging.ts';
 import { configureProperties } from './settings.ts';
 import { changesOf, encodeJson, textChange } from './token-texts.ts';

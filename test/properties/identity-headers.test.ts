@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Access } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import { createIdentityHeaders } from '../../src/gate/identity/identity-headers.ts';
-import type { Access } from '../../src/resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson } from './token-texts.ts';
 

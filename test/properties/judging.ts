@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { AccessError } from '../../src/failures.ts';
-import type { ResourceRequest } from '../../src/http/request.ts';
-import { signCompact } from '../../src/jose/sign.ts';
-import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import type { ResourceRequest } from '../../src/core/http/request.ts';
+import { signCompact } from '../../src/core/jose/sign.ts';
+import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { hashToken, makeProofKey, mintProof, type ProofKey, thumbprintOf } from '../support/proofs.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 

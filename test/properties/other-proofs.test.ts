@@ -1,12 +1,12 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { AccessError, type Reason } from '../../src/failures.ts';
-import { parseJsonObject } from '../../src/jose/json.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { AccessError, type Reason } from '../../src/core/failures.ts';
+import { createDenyList, type DenyValues } from '../../src/core/introspection/deny-list.ts';
+import { createIntrospection } from '../../src/core/introspection/introspection.ts';
+import { parseJsonObject } from '../../src/core/jose/json.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { createDenyList, type DenyValues } from '../../src/token-status/deny-list.ts';
-import { createIntrospection } from '../../src/token-status/introspection.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, changesOf, textChange } from './token-texts.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { normaliseUrl } from '../../src/dpop/htu.ts';
-import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { decodeBase64url, findInexact, parseJsonObject } from '../../src/jose/json.ts';
-import { parseJws } from '../../src/jose/jws.ts';
-import { quote } from '../../src/refusal/challenge.ts';
-import { Refused } from '../../src/refused.ts';
-import { parseScope } from '../../src/token/grants.ts';
+import { normaliseUrl } from '../../src/core/dpop/htu.ts';
+import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
+import { decodeBase64url, findInexact, parseJsonObject } from '../../src/core/jose/json.ts';
+import { parseJws } from '../../src/core/jose/jws.ts';
+import { quote } from '../../src/core/refusal/challenge.ts';
+import { Refused } from '../../src/core/refused.ts';
+import { parseScope } from '../../src/core/token/grants.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, encodeJson, textChange } from './token-texts.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
-import type { JsonObject } from '../../src/jose/json.ts';
-import type { TokenAlg } from '../../src/jose/jws.ts';
-import type { Fetch } from '../../src/outbound/http-client.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
+import type { JsonObject } from '../../src/core/jose/json.ts';
+import type { TokenAlg } from '../../src/core/jose/jws.ts';
+import type { Fetch } from '../../src/core/outbound/http-client.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import type { IssuerRuleOptions, TrustedIssuer } from '../../src/core/resource-server/issuers/trusted-issuer.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import * as providers from '../../src/providers/index.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
-import type { IssuerRuleOptions, TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { bearer, judge } from '../testing/judge.ts';
 

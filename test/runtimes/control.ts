@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { findLimits } from './limits.ts';
 import { type ModuleTop, useModuleTop } from './module-top.ts';
 import { judgeSignatures, type SignatureCase } from './signatures.ts';

@@ -2,9 +2,9 @@ import { createAuthorize as createExpressAuthorize } from '../../src/adapters/ex
 import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
 import { createGuard } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
-import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
-import { createKeySet } from '../../src/keys/key-set.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createRedisReplayStore } from '../../src/core/dpop/replay-redis.ts';
+import { createKeySet } from '../../src/core/keys/key-set.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example/';

@@ -1,7 +1,7 @@
-import { proofLifetime } from '../../src/dpop/proof-checks.ts';
-import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
-import { AccessError } from '../../src/failures.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { proofLifetime } from '../../src/core/dpop/proof-checks.ts';
+import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
+import { AccessError } from '../../src/core/failures.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 
 // At module top, where workerd refuses random values, timers and requests, and has no time.
 const server = createResourceServer({ issuer: 'https://idp.example/', audience: 'https://api.example/' });

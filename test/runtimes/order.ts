@@ -1,5 +1,5 @@
-import type { JwkSet } from '../../src/jose/jwk.ts';
-import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
+import type { JwkSet } from '../../src/core/jose/jwk.ts';
+import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
 import type { FrameworkName } from '../adapters/frameworks.ts';
 import type { SceneIssuer } from '../adapters/scene.ts';
 

@@ -1,5 +1,5 @@
-import { importJwk } from '../../src/jose/jwk.ts';
-import { algorithms, verifyJws } from '../../src/jose/jws.ts';
+import { importJwk } from '../../src/core/jose/jwk.ts';
+import { algorithms, verifyJws } from '../../src/core/jose/jws.ts';
 
 /** A signature to verify. */
 export interface SignatureCase {

@@ -1,8 +1,8 @@
 import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
+import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createApp } from '../../src/serve/app.ts';
 import { type App, Exchange } from '../../src/server/http/exchange.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';

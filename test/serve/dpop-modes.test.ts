@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { failures, type Reason } from '../../src/failures.ts';
+import { failures, type Reason } from '../../src/core/failures.ts';
 import { type Answer, type Call, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { type LogLine, type ServiceProcess, startService } from '../support/service-process.ts';

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { failures, type Reason } from '../../src/failures.ts';
+import { failures, type Reason } from '../../src/core/failures.ts';
 import { findFreePort } from '../../tools/shared/network.js';
 import { type Answer, exchange, type RequestOptions, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';

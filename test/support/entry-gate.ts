@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { JsonObject } from '../../src/core/jose/json.ts';
+import type { KeySet } from '../../src/core/keys/key-set.ts';
 import { createGateServers } from '../../src/gate/gate-servers.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import type { JsonObject } from '../../src/jose/json.ts';
-import type { KeySet } from '../../src/keys/key-set.ts';
 
 /** An introspection endpoint, by its URL. */
 export type Endpoints = Readonly<Record<string, (token: string) => JsonObject>>;

@@ -13,15 +13,15 @@ export const isolatedFiles: readonly string[] = [
   'test/bench/scaling-report.test.ts',
   'test/cli/dev.test.ts',
   'test/differential/shortcuts.test.ts',
-  'test/dpop/replay-redis*.test.ts',
-  'test/dpop/redis-link.test.ts',
-  'test/outbound/outbound.test.ts',
-  'test/resource-server/hot-path.test.ts',
+  'test/core/dpop/replay-redis*.test.ts',
+  'test/core/dpop/redis-link.test.ts',
+  'test/core/outbound/outbound.test.ts',
+  'test/core/resource-server/hot-path.test.ts',
   // What waits there gives up after a minute, when the file is over.
-  'test/token-status/fair-calls.test.ts',
-  'test/token-status/decryption.test.ts',
-  'test/option-members.test.ts',
+  'test/core/introspection/fair-calls.test.ts',
+  'test/core/introspection/decryption.test.ts',
+  'test/core/option-members.test.ts',
   // The scene of its recordings stays until the process ends.
   'test/reading.test.ts',
-  'test/platform.test.ts',
+  'test/core/platform.test.ts',
 ];

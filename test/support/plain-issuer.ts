@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { JsonObject } from '../../src/jose/json.ts';
+import type { JsonObject } from '../../src/core/jose/json.ts';
 import { createTestIssuer, type TestIssuer, type TestIssuerOptions } from '../../src/testing/index.ts';
 
 /** An issuer on loopback, without TLS. */

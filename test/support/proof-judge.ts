@@ -1,6 +1,6 @@
-import { createProofVerifier, type VerifiedProof, type VerifyProof } from '../../src/dpop/proof.ts';
-import type { ProofRequest } from '../../src/dpop/proof-checks.ts';
-import { Refused } from '../../src/refused.ts';
+import { createProofVerifier, type VerifiedProof, type VerifyProof } from '../../src/core/dpop/proof.ts';
+import type { ProofRequest } from '../../src/core/dpop/proof-checks.ts';
+import { Refused } from '../../src/core/refused.ts';
 import {
   encode,
   hashToken,

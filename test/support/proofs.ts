@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { algorithms } from '../../src/jose/jws.ts';
-import { signBytes, writeCompact } from '../../src/jose/sign.ts';
+import { algorithms } from '../../src/core/jose/jws.ts';
+import { signBytes, writeCompact } from '../../src/core/jose/sign.ts';
 import { takeRsaKeys } from './rsa-keys.ts';
 
 /** A key pair with the public half as a JWK. */

@@ -1,5 +1,5 @@
-import { checks } from '../../src/checks.ts';
-import type { Reason } from '../../src/failures.ts';
+import { checks } from '../../src/core/checks.ts';
+import type { Reason } from '../../src/core/failures.ts';
 
 /** Reasons of refusals before or after the checks: the keys are missing, or the service or the gate refuses. */
 export const reasonsWithoutCheck: readonly Reason[] = [

@@ -2,10 +2,14 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { RedisClientLike } from '../../src/dpop/redis-script.ts';
-import type { Witnessed } from '../../src/dpop/replay.ts';
-import { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from '../../src/dpop/replay-redis.ts';
-import { AccessError } from '../../src/failures.ts';
+import type { RedisClientLike } from '../../src/core/dpop/redis-script.ts';
+import type { Witnessed } from '../../src/core/dpop/replay.ts';
+import {
+  createRedisReplayStore,
+  type RedisReplayOptions,
+  type RedisReplayStore,
+} from '../../src/core/dpop/replay-redis.ts';
+import { AccessError } from '../../src/core/failures.ts';
 
 /** Opens a store that is closed with the test. */
 export async function openStore(

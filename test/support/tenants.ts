@@ -1,4 +1,4 @@
-import type { Fetch } from '../../src/outbound/http-client.ts';
+import type { Fetch } from '../../src/core/outbound/http-client.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { bearer, type Call } from '../testing/judge.ts';
 

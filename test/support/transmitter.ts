@@ -6,7 +6,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAlgorithm, signCompact } from '../../src/jose/sign.ts';
+import { findAlgorithm, signCompact } from '../../src/core/jose/sign.ts';
 import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates } from './tls.ts';
 

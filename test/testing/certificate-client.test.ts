@@ -3,7 +3,7 @@ import { createServer, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createProtect } from '../../src/adapters/node.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, expectRefused } from '../../src/testing/index.ts';
 import { createTestCertificates } from '../support/tls.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { createNonces } from '../../src/dpop/nonce.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type ProofAlg, type ProofFlaw, proofFlaws } from '../../src/testing/index.ts';
 import { judge } from './judge.ts';
 

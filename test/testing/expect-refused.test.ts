@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert';
 import { describe, expect, it } from 'vitest';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, expectRefused, tokenFlaws } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer();

@@ -1,7 +1,7 @@
-import { AccessError, type Reason } from '../../src/failures.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import type { ResourceServer } from '../../src/resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
+import { AccessError, type Reason } from '../../src/core/failures.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 
 /** A call that is judged. */
 export interface Call {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, expectRefused } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer({ alg: 'ES256' });

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
-import { parseJsonObject } from '../../src/jose/json.ts';
-import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { parseJsonObject } from '../../src/core/jose/json.ts';
+import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type TokenAlg } from '../../src/testing/index.ts';
 import { bearer, judge } from './judge.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { failures, type Reason, reasonsElsewhere } from '../../src/failures.ts';
-import type { JsonObject } from '../../src/jose/json.ts';
-import { algorithms, tokenAlgs } from '../../src/jose/jws.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { failures, type Reason, reasonsElsewhere } from '../../src/core/failures.ts';
+import type { JsonObject } from '../../src/core/jose/json.ts';
+import { algorithms, tokenAlgs } from '../../src/core/jose/jws.ts';
+import type { Policy } from '../../src/core/policy/policy.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { bearer, judge } from './judge.ts';
 

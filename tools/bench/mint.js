@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { thumbprint } from '../../build/jose/jwk.js';
+import { thumbprint } from '../../build/core/jose/jwk.js';
 import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
 
 const digest = (text) => createHash('sha256').update(text).digest('base64url');

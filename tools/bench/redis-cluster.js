@@ -2,9 +2,9 @@
 // added, and what a failover loses.
 import { hash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { proofLifetime } from '../../build/dpop/proof-checks.js';
-import { createMemoryReplayStore } from '../../build/dpop/replay.js';
-import { createRedisReplayStore } from '../../build/dpop/replay-redis.js';
+import { proofLifetime } from '../../build/core/dpop/proof-checks.js';
+import { createMemoryReplayStore } from '../../build/core/dpop/replay.js';
+import { createRedisReplayStore } from '../../build/core/dpop/replay-redis.js';
 import { makeFolder } from '../shared/folder.js';
 import { until } from '../shared/network.js';
 import { cpuTime, processors } from '../shared/processes.js';

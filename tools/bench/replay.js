@@ -1,6 +1,6 @@
 // The replay store in memory, filled: resident memory, and the time of an insert and of a duplicate.
 import { randomUUID } from 'node:crypto';
-import { createMemoryReplayStore } from '../../build/dpop/replay.js';
+import { createMemoryReplayStore } from '../../build/core/dpop/replay.js';
 
 const batch = 1_000;
 const windowSeconds = 300;

@@ -1,8 +1,9 @@
 // What a decision of the gate costs as its rules grow: in this process, with a token that was seen before.
+
+import { createStaticKeySet } from '../../build/core/keys/static-key-set.js';
+import { createResourceServer } from '../../build/core/resource-server/resource-server.js';
 import { createGate } from '../../build/gate/gate.js';
 import { readRules } from '../../build/gate/rules/rules-reader.js';
-import { createStaticKeySet } from '../../build/keys/static-key-set.js';
-import { createResourceServer } from '../../build/resource-server/resource-server.js';
 import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
 import { savePart } from './publish.js';
 import { formatRules } from './rules-report.js';

@@ -4,7 +4,7 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { thumbprint } from '../../build/jose/jwk.js';
+import { thumbprint } from '../../build/core/jose/jwk.js';
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { endChild, processors, startChild } from '../shared/processes.js';

@@ -1,6 +1,6 @@
 // Whether what one client sends ever reaches another one.
 import { createInterface } from 'node:readline';
-import { signCompact } from '../../build/jose/sign.js';
+import { signCompact } from '../../build/core/jose/sign.js';
 import { endChild, processors, startChild } from '../shared/processes.js';
 import { chooseSeed, countRequests, libraryProgram, runTarget, targets } from './isolation/run.js';
 import { startService } from './service.js';

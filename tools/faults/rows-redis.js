@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { makeClientCertificate } from '../../build/certificate/client-certificate.js';
-import { loadX509 } from '../../build/certificate/localhost-certificate.js';
+import { makeClientCertificate } from '../../build/testing/certificate/client-certificate.js';
+import { loadX509 } from '../../build/testing/certificate/localhost-certificate.js';
 import { openAsker } from '../load/asker.js';
 import { openSource } from '../load/sources.js';
 import { startRedis, startSentinels, startTlsRedis } from '../shared/redis.js';

@@ -1,5 +1,5 @@
 // Keys and access tokens of the provider, and the requests that carry them.
-import { thumbprint } from '../../build/jose/jwk.js';
+import { thumbprint } from '../../build/core/jose/jwk.js';
 import { makeIssuerKey, makeClaims as makeUsualClaims, signJws } from '../shared/tokens.js';
 
 export const audience = 'https://api.example/';

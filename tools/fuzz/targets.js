@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { normaliseUrl } from '../../build/dpop/htu.js';
-import { failures } from '../../build/failures.js';
-import { createReadExternalUrl } from '../../build/http/external-url.js';
-import { parseJsonObject } from '../../build/jose/json.js';
-import { parseJws } from '../../build/jose/jws.js';
-import { readJwks } from '../../build/keys/jwks.js';
-import { ProviderError } from '../../build/outbound/provider-error.js';
-import { quote } from '../../build/refusal/challenge.js';
-import { Refused } from '../../build/refused.js';
-import { claimChecks } from '../../build/token/claims.js';
+import { normaliseUrl } from '../../build/core/dpop/htu.js';
+import { failures } from '../../build/core/failures.js';
+import { createReadExternalUrl } from '../../build/core/http/external-url.js';
+import { parseJsonObject } from '../../build/core/jose/json.js';
+import { parseJws } from '../../build/core/jose/jws.js';
+import { readJwks } from '../../build/core/keys/jwks.js';
+import { ProviderError } from '../../build/core/outbound/provider-error.js';
+import { quote } from '../../build/core/refusal/challenge.js';
+import { Refused } from '../../build/core/refused.js';
+import { claimChecks } from '../../build/core/token/claims.js';
 
 const encode = (text) => Buffer.from(text, 'latin1').toString('base64url');
 const now = 1_800_000_000;
@@ -31,7 +31,7 @@ function fuzzJws(input) {
   assert.deepEqual(jws.header, JSON.parse(Buffer.from(header, 'base64url').toString()));
 }
 
-/** @type {import('../../src/token/claims.ts').ClaimRules} */
+/** @type {import('../../src/core/token/claims.ts').ClaimRules} */
 const rules = { audiences: new Set(['https://api.example/']), expTolerance: 5, nbfTolerance: 5, subject: 'required' };
 
 /** Checks that accepted claims are valid by the RFCs. */

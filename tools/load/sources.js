@@ -1,6 +1,6 @@
 // Where the requests of a stream come from; made in the process that sends them, from plain data.
 import { createHash, createPrivateKey } from 'node:crypto';
-import { signCompact } from '../../build/jose/sign.js';
+import { signCompact } from '../../build/core/jose/sign.js';
 
 const alg = 'ES256'; // as cheap to make as it gets
 

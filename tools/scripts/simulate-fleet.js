@@ -3,7 +3,7 @@
 // provider.
 import { generateKeyPairSync } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { createKeySet } from '../../build/keys/key-set.js';
+import { createKeySet } from '../../build/core/keys/key-set.js';
 import { makeRandom, quantile } from '../shared/statistics.js';
 import { createSimulatedClock } from './simulated-clock.js';
 

@@ -1,6 +1,6 @@
 // Keys, claims and signatures of the tokens that the tools send.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto';
-import { signCompact } from '../../build/jose/sign.js';
+import { signCompact } from '../../build/core/jose/sign.js';
 
 export const subject = 'auth0|65f1c2d3e4b5a697881726354';
 

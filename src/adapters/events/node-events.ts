@@ -1,9 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import type { EventReceiver } from '../../http/event-post.ts';
-import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import { openSignalsReceiver, type SignalsReceiverOptions } from '../../signals/receiver.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import type { EventReceiver } from '../../core/http/event-post.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import {
+  type BackchannelLogoutOptions,
+  openBackchannelLogout,
+} from '../../core/revocation/logout/backchannel-logout.ts';
+import { openSignalsReceiver, type SignalsReceiverOptions } from '../../core/revocation/signals/receiver.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { NodeMiddleware } from '../node-middleware.ts';
 import { checkNodeHttp, readNodeBody, readNodeRequest } from '../node-request.ts';
 

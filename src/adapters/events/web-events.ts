@@ -1,9 +1,12 @@
-import { attempt } from '../../attempt.ts';
-import type { EventReceiver } from '../../http/event-post.ts';
-import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import { openSignalsReceiver, type SignalsReceiverOptions } from '../../signals/receiver.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import { attempt } from '../../core/attempt.ts';
+import type { EventReceiver } from '../../core/http/event-post.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import {
+  type BackchannelLogoutOptions,
+  openBackchannelLogout,
+} from '../../core/revocation/logout/backchannel-logout.ts';
+import { openSignalsReceiver, type SignalsReceiverOptions } from '../../core/revocation/signals/receiver.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 
 /** Options of `createBackchannelLogout` on platforms that do not name the sender of a request. */
 export interface WebLogoutOptions extends BackchannelLogoutOptions {

@@ -9,11 +9,11 @@ import {
   HttpException,
   type NestInterceptor,
 } from '@nestjs/common';
-import { AccessError } from '../../failures.ts';
-import type { Policy } from '../../policy/policy.ts';
-import type { Refusal } from '../../refusal/refusal.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import { AccessError } from '../../core/failures.ts';
+import type { Policy } from '../../core/policy/policy.ts';
+import type { Refusal } from '../../core/refusal/refusal.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type AccessReaders, findAccess as findGrantedAccess } from '../admission.ts';
 import type { AdapterOptions, Checkpoint, Visitor } from '../checkpoint.ts';
 import { type RoutePolicy, readRoutePolicy } from '../forms.ts';

@@ -1,4 +1,4 @@
-import { findLikeliest } from '../../likeliest-name.ts';
+import { findLikeliest } from '../../core/likeliest-name.ts';
 import { findRemoved } from '../../server/settings/removed-settings.ts';
 import { readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
 import { settingTable } from '../../server/settings/setting-table.ts';

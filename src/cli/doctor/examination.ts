@@ -1,4 +1,4 @@
-import type { KeyPair } from '../../jose/signed-proof.ts';
+import type { KeyPair } from '../../core/jose/signed-proof.ts';
 import type { Deployment } from './deployments.ts';
 import type { Finding, Outcome } from './finding.ts';
 import { describeError, type FetchedDocument, fetchDocument } from './requests.ts';

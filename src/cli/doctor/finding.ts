@@ -1,4 +1,4 @@
-import { showText } from '../../shown-text.ts';
+import { showText } from '../../core/shown-text.ts';
 
 /** Result of a check. `skipped`: it did not run. `unknown`: it crashed. */
 export type Level = 'ok' | 'warn' | 'fail' | 'skipped' | 'unknown';

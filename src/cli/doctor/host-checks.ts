@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, constants, readFile } from 'node:fs/promises';
 import { createServer, isIP } from 'node:net';
 import { dirname } from 'node:path';
-import { showUrl } from '../../http/shown-url.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
 import { describeListenFailure } from '../../server/listener/listener.ts';
 import type { SettingName } from '../../server/settings/setting-table.ts';
 import type { Settings } from '../../server/settings/settings.ts';

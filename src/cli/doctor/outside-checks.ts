@@ -1,5 +1,5 @@
-import { showUrl } from '../../http/shown-url.ts';
-import { showText } from '../../shown-text.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
+import { showText } from '../../core/shown-text.ts';
 import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { ok, problem, skipped } from './finding.ts';
 import { describeError, type HttpResponse, headerOf, isPlainHttp, sendRequest } from './requests.ts';

@@ -1,6 +1,6 @@
-import { readNonceClaim } from '../../dpop/nonce.ts';
-import { failures } from '../../failures.ts';
-import { createProof } from '../../jose/signed-proof.ts';
+import { readNonceClaim } from '../../core/dpop/nonce.ts';
+import { failures } from '../../core/failures.ts';
+import { createProof } from '../../core/jose/signed-proof.ts';
 import type { ClientCredentials, DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
 import { targetOf } from './outside-checks.ts';

@@ -1,8 +1,8 @@
-import { showUrl } from '../../http/shown-url.ts';
-import type { JsonObject } from '../../jose/json.ts';
-import { readJwks } from '../../keys/jwks.ts';
-import { isPlainHttps } from '../../outbound/https-address.ts';
-import { showText, showValue } from '../../shown-text.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
+import type { JsonObject } from '../../core/jose/json.ts';
+import { readJwks } from '../../core/keys/jwks.ts';
+import { isPlainHttps } from '../../core/outbound/https-address.ts';
+import { showText, showValue } from '../../core/shown-text.ts';
 import type { Deployment } from './deployments.ts';
 import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';

@@ -1,6 +1,6 @@
-import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
-import { AccessError } from '../../failures.ts';
-import { showUrl } from '../../http/shown-url.ts';
+import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop/replay-redis.ts';
+import { AccessError } from '../../core/failures.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
 import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
 import { type Code, type Outcome, ok, problem, skipped } from './finding.ts';

@@ -1,5 +1,5 @@
+import { toAscii } from '../../core/shown-text.ts';
 import type { TerminalStyle } from '../../explain/terminal-text.ts';
-import { toAscii } from '../../shown-text.ts';
 import type { Finding, Level } from './finding.ts';
 
 const words: Readonly<Record<Level, string>> = { ok: 'ok', warn: 'warn', fail: 'FAIL', skipped: '-', unknown: '?' };

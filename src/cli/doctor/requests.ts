@@ -1,10 +1,10 @@
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
-import { createHttpClient } from '../../outbound/http-client.ts';
-import { readProxyAddress } from '../../outbound/https-address.ts';
-import { type ProviderError, toProviderError } from '../../outbound/provider-error.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
+import { createHttpClient } from '../../core/outbound/http-client.ts';
+import { readProxyAddress } from '../../core/outbound/https-address.ts';
+import { type ProviderError, toProviderError } from '../../core/outbound/provider-error.ts';
 
 export interface HttpRequestOptions {
   readonly method?: string;

@@ -1,4 +1,4 @@
-import { parseJsonObject } from '../../jose/json.ts';
+import { parseJsonObject } from '../../core/jose/json.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
 import { hasRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';

@@ -1,10 +1,10 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs';
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
-import { isPlainHttps } from '../../outbound/https-address.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
+import { isPlainHttps } from '../../core/outbound/https-address.ts';
+import { showText } from '../../core/shown-text.ts';
 import type { DecisionDetail, StreamedDecisions } from '../../server/console/wire.ts';
 import { readBuild } from '../../server/lifecycle/version.ts';
 import { hidden } from '../../server/settings/setting-schemas.ts';
-import { showText } from '../../shown-text.ts';
 import { UsageError } from '../commands/failure.ts';
 import { type ConsoleEvent, openConsoleClient } from '../explain/console-client.ts';
 import type { Deployment, FoundDeployments } from './deployments.ts';

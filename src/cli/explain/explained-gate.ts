@@ -1,4 +1,14 @@
-import { createNonces } from '../../dpop/nonce.ts';
+import { createNonces } from '../../core/dpop/nonce.ts';
+import type { Reason } from '../../core/failures.ts';
+import { createReadExternalUrl } from '../../core/http/external-url.ts';
+import { readCopiedMessage } from '../../core/mcp/node-message.ts';
+import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
+import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
+import { Refused } from '../../core/refused.ts';
+import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
+import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
+import { showText } from '../../core/shown-text.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { explain } from '../../explain/explain.ts';
 import {
   decideBy,
@@ -9,24 +19,14 @@ import {
   startExplanation,
 } from '../../explain/explanation.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
-import type { Reason } from '../../failures.ts';
 import { requirementsOf, trustEntries } from '../../gate/gate.ts';
 import { findMode, readCommonOptions } from '../../gate/gate-follower.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
-import { createReadExternalUrl } from '../../http/external-url.ts';
-import { readCopiedMessage } from '../../mcp/node-message.ts';
-import { readTrustedHeaders } from '../../mcp/operation-headers.ts';
-import { carriesMessage, type ReadMessage } from '../../mcp/operations.ts';
-import { Refused } from '../../refused.ts';
-import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
-import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { showText } from '../../shown-text.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
 import { loadRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
 import { labelRules } from './labels.ts';

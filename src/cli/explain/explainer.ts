@@ -1,21 +1,21 @@
 import { readFileSync } from 'node:fs';
-import { createNonces } from '../../dpop/nonce.ts';
+import { createNonces } from '../../core/dpop/nonce.ts';
+import type { JwkSet } from '../../core/jose/jwk.ts';
+import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
+import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
+import { createStaticKeySet } from '../../core/keys/static-key-set.ts';
+import type { Policy } from '../../core/policy/policy.ts';
+import type { KeySource } from '../../core/resource-server/issuers/trusted-issuer.ts';
+import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
+import { messageOf } from '../../core/shown-text.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
-import type { JwkSet } from '../../jose/jwk.ts';
-import { algorithms, type TokenAlg } from '../../jose/jws.ts';
-import { createKeySet, type KeySet } from '../../keys/key-set.ts';
-import { createStaticKeySet } from '../../keys/static-key-set.ts';
-import type { Policy } from '../../policy/policy.ts';
-import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
-import type { KeySource } from '../../resource-server/trusted-issuer.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { messageOf } from '../../shown-text.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
 
 export interface CallToExplain extends ReceivedCall {
   readonly policy: Policy<unknown> | undefined;

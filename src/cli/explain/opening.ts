@@ -1,12 +1,12 @@
+import { showUrl } from '../../core/http/shown-url.ts';
+import type { JsonObject } from '../../core/jose/json.ts';
+import { createOutbound } from '../../core/outbound/outbound.ts';
+import { ProviderError } from '../../core/outbound/provider-error.ts';
+import { readIssuerName } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { LocalService } from '../../dev/local-service.ts';
 import { readUnverified, textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
-import { showUrl } from '../../http/shown-url.ts';
-import type { JsonObject } from '../../jose/json.ts';
-import { createOutbound } from '../../outbound/outbound.ts';
-import { ProviderError } from '../../outbound/provider-error.ts';
-import { readIssuerName } from '../../resource-server/trusted-issuer.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import { readSettings, type Settings } from '../../server/settings/settings.ts';

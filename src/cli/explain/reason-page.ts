@@ -1,5 +1,5 @@
+import { docsUrl, type Failure, failures, type Reason } from '../../core/failures.ts';
 import { causes } from '../../explain/causes/causes.ts';
-import { docsUrl, type Failure, failures, type Reason } from '../../failures.ts';
 import { formatFix, nameSettings } from '../../server/settings/setting-names.ts';
 import { variants } from '../../server/variants/variants.ts';
 import { findingCodes } from '../doctor/finding.ts';

@@ -1,8 +1,8 @@
+import { showText } from '../../core/shown-text.ts';
 import { describeTarget } from '../../gate/match/request-target.ts';
 import type { CreateDecisionWatch } from '../../server/console/opened-console.ts';
 import type { Decision, DecisionBatch, DecisionFacts, Outcome } from '../../server/console/wire.ts';
 import { type Exchange, unmatched } from '../../server/http/exchange.ts';
-import { showText } from '../../shown-text.ts';
 import { createCheckExplainer } from './explained-checks.ts';
 
 /** Interval of batches, in milliseconds. */

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
-import { isSameSecret } from '../../http/same-secret.ts';
+import { isSameSecret } from '../../core/http/same-secret.ts';
 
 export interface EntranceRefusal {
   readonly status: 403 | 421;

@@ -1,14 +1,14 @@
-import { checks } from '../../checks.ts';
+import { checks } from '../../core/checks.ts';
+import { failures } from '../../core/failures.ts';
+import type { ResourceRequest } from '../../core/http/request.ts';
+import { createWithhold, shorten, showValue } from '../../core/shown-text.ts';
 import type { ExplainedCheck } from '../../explain/explained-check.ts';
 import { decideBy, type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
-import { failures } from '../../failures.ts';
-import type { ResourceRequest } from '../../http/request.ts';
 import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { DecisionFacts } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
 import { describeRefusal } from '../../server/observation/observe.ts';
-import { createWithhold, shorten, showValue } from '../../shown-text.ts';
 
 /** Rate limit of explained requests: burst, then requests per second. */
 const burst = 200;

@@ -1,4 +1,4 @@
-import { docsUrl, type Failure, failures } from '../../failures.ts';
+import { docsUrl, type Failure, failures } from '../../core/failures.ts';
 import type {
   Decision,
   DecisionBatch,

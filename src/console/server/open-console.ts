@@ -1,3 +1,4 @@
+import { codeOf, showValue } from '../../core/shown-text.ts';
 import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState, Note } from '../../server/console/wire.ts';
 import { StartFailure } from '../../server/lifecycle/exit.ts';
@@ -5,7 +6,6 @@ import { readVersion } from '../../server/lifecycle/version.ts';
 import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
 import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { codeOf, showValue } from '../../shown-text.ts';
 import { createConsole } from './console.ts';
 import { openDecisionWatch } from './decision-watch.ts';
 import { type ConsoleKey, openConsoleKey } from './entrance.ts';

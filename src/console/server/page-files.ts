@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageFolder } from '../../package-folder.ts';
+import { packageFolder } from '../../core/package-folder.ts';
 import { type Answer, createAnswer } from '../../server/http/answer.ts';
 import { pageStyle } from './page-style.ts';
 

@@ -1,3 +1,4 @@
+import { showText } from '../../core/shown-text.ts';
 import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
@@ -5,7 +6,6 @@ import { readInput } from '../../explain/input/read-input.ts';
 import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
-import { showText } from '../../shown-text.ts';
 import { explainRequest } from './explained-checks.ts';
 
 /** Maximum number of explained requests. */

@@ -1,7 +1,7 @@
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeLocalhostCertificate } from '../../certificate/localhost-certificate.ts';
+import { makeLocalhostCertificate } from '../../testing/certificate/localhost-certificate.ts';
 import { loadLibraries } from './libraries.ts';
 
 /** Persistent certificate and client secret of the local identity provider. */

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { loadX509 } from '../../certificate/localhost-certificate.ts';
+import { loadX509 } from '../../testing/certificate/localhost-certificate.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 
 /** The optional packages that only the local identity provider needs. */

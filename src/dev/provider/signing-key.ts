@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPair, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { signCompact } from '../../jose/sign.ts';
+import { signCompact } from '../../core/jose/sign.ts';
 
 /** RS256 key. It never leaves this process. */
 export interface SigningKey {

@@ -1,6 +1,6 @@
 import type Provider from 'oidc-provider';
-import { isAccess } from '../../resource-server/access.ts';
-import { createResourceServer } from '../../resource-server/resource-server.ts';
+import { isAccess } from '../../core/resource-server/access.ts';
+import { createResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { Mint } from '../tokens/minting.ts';
 import { clientIds, tokenLifetime } from './defaults.ts';
 import type { Libraries } from './libraries.ts';

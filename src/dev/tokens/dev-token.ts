@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isSameSecret } from '../../http/same-secret.ts';
+import { isSameSecret } from '../../core/http/same-secret.ts';
 import { clientIds } from '../provider/defaults.ts';
 import { jsonResponse, type ProviderResponse, readBody } from '../provider/response.ts';
 import type { Minting } from './minting.ts';

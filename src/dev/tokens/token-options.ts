@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import { apiScopes } from '../provider/defaults.ts';
 
 const tokenOptions = v.strictObject({

@@ -1,4 +1,4 @@
-import { showText } from '../../shown-text.ts';
+import { showText } from '../../core/shown-text.ts';
 import { audiencesOf, type Facts, textOf } from '../facts.ts';
 import type { Cause, FoundCause } from './cause.ts';
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../jose/json.ts';
+import type { JsonObject } from '../../core/jose/json.ts';
 import type { NamedCause } from '../explained-check.ts';
 import type { Facts } from '../facts.ts';
 

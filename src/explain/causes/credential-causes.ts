@@ -1,4 +1,4 @@
-import { showText } from '../../shown-text.ts';
+import { showText } from '../../core/shown-text.ts';
 import type { Facts } from '../facts.ts';
 import { decodeBase64, decodePercent, findTokenMember, isHidden, removeHidden } from '../input/repair.ts';
 import type { Cause, FoundCause } from './cause.ts';

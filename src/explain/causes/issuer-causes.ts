@@ -1,5 +1,5 @@
-import { showUrl } from '../../http/shown-url.ts';
-import { showText } from '../../shown-text.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
+import { showText } from '../../core/shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
 import type { Cause, FoundCause } from './cause.ts';
 import { oktaOrg } from './key-causes.ts';

@@ -1,4 +1,4 @@
-import { showText } from '../../shown-text.ts';
+import { showText } from '../../core/shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 import { isForeign } from './foreign-tokens.ts';

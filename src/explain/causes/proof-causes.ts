@@ -1,7 +1,7 @@
-import { explainMismatch, normaliseUrl } from '../../dpop/htu.ts';
-import { showUrl } from '../../http/shown-url.ts';
-import { isJsonObject } from '../../jose/json.ts';
-import { showText } from '../../shown-text.ts';
+import { explainMismatch, normaliseUrl } from '../../core/dpop/htu.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
+import { showText } from '../../core/shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 

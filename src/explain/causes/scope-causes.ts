@@ -1,5 +1,5 @@
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
-import { showText } from '../../shown-text.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
+import { showText } from '../../core/shown-text.ts';
 import { type Facts, namesOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 

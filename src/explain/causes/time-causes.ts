@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../jose/json.ts';
-import { showText } from '../../shown-text.ts';
+import type { JsonObject } from '../../core/jose/json.ts';
+import { showText } from '../../core/shown-text.ts';
 import { textOf } from '../facts.ts';
 import { formatDuration } from '../shown-time.ts';
 import type { Cause } from './cause.ts';

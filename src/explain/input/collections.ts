@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import { type CallInput, type HeaderLine, type Input, joinHeader, unread } from './input.ts';
 
 /** Number of an entry, from 1. Default: the first that was refused. */

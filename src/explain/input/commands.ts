@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { isJsonObject } from '../../jose/json.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
 import { completeUrl, splitShellWords } from './curl.ts';
 import { type HeaderLine, type Input, readEach, unread } from './input.ts';
 

@@ -1,4 +1,4 @@
-import type { Connection, ResourceRequest } from '../../http/request.ts';
+import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { type CallInput, joinHeader } from './input.ts';
 
 export interface CallFlags {

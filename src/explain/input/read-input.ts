@@ -1,4 +1,4 @@
-import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
+import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { type EntryChoice, readCollection } from './collections.ts';
 import { isFetchCall, isHttpie, isPowerShell, readFetchCalls, readHttpie, readPowerShells } from './commands.ts';
 import { readCurls } from './curl.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../jose/json.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
 import type { Repaired } from './input.ts';
 
 const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;

@@ -1,5 +1,5 @@
-import { type Failure, failures, type Reason } from '../../failures.ts';
-import { isJsonObject, type JsonObject } from '../../jose/json.ts';
+import { type Failure, failures, type Reason } from '../../core/failures.ts';
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import type { ResponseInput } from './input.ts';
 
 const statusLine = /^(?:< )?(?:HTTP\/[\d.]+ )?([1-5]\d\d)(?: [A-Z][a-zA-Z -]+(?::.*)?)?\s*$/m;

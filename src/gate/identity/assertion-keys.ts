@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
-import { thumbprint } from '../../jose/jwk.ts';
-import type { Signer } from '../../jose/sign.ts';
+import { thumbprint } from '../../core/jose/jwk.ts';
+import type { Signer } from '../../core/jose/sign.ts';
 import { readRegularFile } from '../../server/lifecycle/file.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { RulesError } from '../rules/rules.ts';

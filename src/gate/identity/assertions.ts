@@ -1,12 +1,12 @@
-import { type AssertionClaims, assertionType } from '../../assertion/assertion-claims.ts';
-import { normaliseUrl } from '../../dpop/htu.ts';
-import type { ReadExternalUrl } from '../../http/external-url.ts';
-import type { Connection, ResourceRequest } from '../../http/request.ts';
-import { signCompact } from '../../jose/sign.ts';
-import { Refused } from '../../refused.ts';
-import type { Access } from '../../resource-server/resource-server.ts';
+import { type AssertionClaims, assertionType } from '../../core/assertion/assertion-claims.ts';
+import { normaliseUrl } from '../../core/dpop/htu.ts';
+import type { ReadExternalUrl } from '../../core/http/external-url.ts';
+import type { Connection, ResourceRequest } from '../../core/http/request.ts';
+import { signCompact } from '../../core/jose/sign.ts';
+import { Refused } from '../../core/refused.ts';
+import type { Access } from '../../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type Answer, createAnswer } from '../../server/http/answer.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
 import { type AssertionRules, type Rule, type Rules, RulesError } from '../rules/rules.ts';
 import { type AssertionKeyFiles, type AssertionSigner, importAssertionKeys } from './assertion-keys.ts';
 

@@ -1,6 +1,6 @@
-import type { Access } from '../../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
-import { type ClaimPath, findClaim } from '../../token/grants.ts';
+import type { Access } from '../../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
+import { type ClaimPath, findClaim } from '../../core/token/grants.ts';
 import type { SignedAssertion } from './assertions.ts';
 
 export interface IdentityHeaders {

@@ -1,9 +1,9 @@
 import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
-import type { ExternalUrl } from '../../http/external-url.ts';
-import type { ResourceRequest } from '../../http/request.ts';
-import { Refused } from '../../refused.ts';
-import { showText } from '../../shown-text.ts';
+import type { ExternalUrl } from '../../core/http/external-url.ts';
+import type { ResourceRequest } from '../../core/http/request.ts';
+import { Refused } from '../../core/refused.ts';
+import { showText } from '../../core/shown-text.ts';
 
 export interface RequestPath {
   /** Decoded once; an encoded slash is {@link slashMark}. */

@@ -1,7 +1,7 @@
-import type { Reason } from '../../failures.ts';
-import type { ReadExternalUrl } from '../../http/external-url.ts';
-import type { Connection, ResourceRequest } from '../../http/request.ts';
-import { Refused } from '../../refused.ts';
+import type { Reason } from '../../core/failures.ts';
+import type { ReadExternalUrl } from '../../core/http/external-url.ts';
+import type { Connection, ResourceRequest } from '../../core/http/request.ts';
+import { Refused } from '../../core/refused.ts';
 import type { GateCors } from '../cors.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
 import {

@@ -1,5 +1,5 @@
 import { domainToASCII } from 'node:url';
-import { parseHost } from '../../http/external-url.ts';
+import { parseHost } from '../../core/http/external-url.ts';
 import { addressForm, normaliseName, readRequestPath } from './request-target.ts';
 
 /** `*` in a pattern. A symbol, because a decoded segment may be any string. */

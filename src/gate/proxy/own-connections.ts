@@ -1,13 +1,13 @@
 import type { Agent } from 'node:http';
 import type { Socket } from 'node:net';
-import { createPlaces } from '../../http/peer-places.ts';
+import { createPlaces } from '../../core/http/peer-places.ts';
 import { hasValue } from './headers.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
 
 /** Schemes that authenticate a connection and not a request (RFC 4559; `Kerberos` and `Nego2` on Windows). */
 const connectionSchemes = /(?:^|[\s,])(?:ntlm|negotiate|kerberos|nego2)(?=[\s,]|$)/i;
 
-/** Connections to an upstream that belong to one client's connection alone, and end with it. */
+/** Connections to an upstream that belong only to one client's connection, and end with it. */
 export interface OwnConnections {
   /** Returns the client of the request's own connection, or `undefined` if the request may share one. */
   find(forwarding: Forwarding, head: RequestHead): Agent | undefined;

@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
-import { Refused } from '../../refused.ts';
+import { Refused } from '../../core/refused.ts';
 import { endsConnection, findHeaderActions, isTrailer, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
 import {

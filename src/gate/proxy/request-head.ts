@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ExternalUrl } from '../../http/external-url.ts';
-import type { HeldBody } from '../../mcp/held-body.ts';
-import { Refused } from '../../refused.ts';
+import type { ExternalUrl } from '../../core/http/external-url.ts';
+import type { HeldBody } from '../../core/mcp/held-body.ts';
+import { Refused } from '../../core/refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import type { TakeSocket } from '../../server/http/exchange.ts';
 import { readOriginHost } from '../match/request-target.ts';

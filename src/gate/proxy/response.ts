@@ -1,4 +1,4 @@
-import { Refused } from '../../refused.ts';
+import { Refused } from '../../core/refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import { discardRest } from '../../server/http/discarded-body.ts';
 import { EventBoundary } from './event-boundary.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Refused } from '../../refused.ts';
+import { Refused } from '../../core/refused.ts';
 import { discardRest } from '../../server/http/discarded-body.ts';
 import { createOwnConnections } from './own-connections.ts';
 import { forwardByPool } from './pool-forwarding.ts';

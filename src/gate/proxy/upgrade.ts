@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { Refused } from '../../refused.ts';
+import { Refused } from '../../core/refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
 import type { TunnelEnd } from '../../server/http/exchange.ts';
 import { formatLines, mergeHeaders, readResponseHeaders } from './headers.ts';

@@ -1,4 +1,4 @@
-import type { ResourceRequest } from '../../http/request.ts';
+import type { ResourceRequest } from '../../core/http/request.ts';
 import type { WatchRequest } from '../../server/observation/observe.ts';
 import { readOriginHost, readRequestPath, readTarget } from '../match/request-target.ts';
 import { createRuleMatcher } from '../match/rule-choice.ts';

@@ -1,5 +1,5 @@
-import { createReadExternalUrl } from '../../http/external-url.ts';
-import { Refused } from '../../refused.ts';
+import { createReadExternalUrl } from '../../core/http/external-url.ts';
+import { Refused } from '../../core/refused.ts';
 import { createChooseRule } from '../match/rule-choice.ts';
 import { bindingForm, readRuleHost } from '../match/rule-pattern.ts';
 import type { Rule, Rules } from '../rules/rules.ts';

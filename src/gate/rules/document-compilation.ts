@@ -1,7 +1,7 @@
-import { gateClaims } from '../../assertion/assertion-claims.ts';
-import { parseUpstream } from '../../http/upstream-address.ts';
-import { checkJwksUri } from '../../keys/key-set-options.ts';
-import { readIssuer, readIssuerName, type TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import { gateClaims } from '../../core/assertion/assertion-claims.ts';
+import { parseUpstream } from '../../core/http/upstream-address.ts';
+import { checkJwksUri } from '../../core/keys/key-set-options.ts';
+import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
 import type { RuleIntrospection, Rules } from './rules.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';

@@ -1,8 +1,8 @@
+import { messageOf } from '../../core/shown-text.ts';
 import { watchSettledFile } from '../../server/lifecycle/file.ts';
 import type { Reloads } from '../../server/lifecycle/reload.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
-import { messageOf } from '../../shown-text.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { findPlaceholders } from '../review/rule-warnings.ts';
 import { RulesError } from './rules.ts';

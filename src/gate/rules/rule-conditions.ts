@@ -1,5 +1,5 @@
-import { BoundValue } from '../../policy/claim-conditions.ts';
-import type { PlainPolicy } from '../../policy/policy.ts';
+import { BoundValue } from '../../core/policy/claim-conditions.ts';
+import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { slashMark } from '../match/request-target.ts';
 import { bindingForm, matchHost, type RuleHost, type RulePath } from '../match/rule-pattern.ts';
 import type { Rule } from './rules.ts';

@@ -1,7 +1,7 @@
-import { createOperationPolicies } from '../../mcp/operation-policy.ts';
-import { operationKinds } from '../../mcp/operations.ts';
-import { checkPolicy } from '../../policy/checked-policy.ts';
-import type { PlainPolicy } from '../../policy/policy.ts';
+import { createOperationPolicies } from '../../core/mcp/operation-policy.ts';
+import { operationKinds } from '../../core/mcp/operations.ts';
+import { checkPolicy } from '../../core/policy/checked-policy.ts';
+import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { unmatched } from '../../server/http/exchange.ts';
 import { createGateCors } from '../cors.ts';
 import { createRuleMatcher } from '../match/rule-choice.ts';

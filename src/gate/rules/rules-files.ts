@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { showCode } from '../../core/shown-text.ts';
 import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/file.ts';
-import { showCode } from '../../shown-text.ts';
 import { type Rules, RulesError } from './rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
 import { formatRulesProblems } from './text/rules-text.ts';

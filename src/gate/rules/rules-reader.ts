@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isJsonObject } from '../../jose/json.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { readRulePath } from '../match/rule-pattern.ts';
 import type { Rules } from './rules.ts';

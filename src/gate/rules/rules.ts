@@ -1,9 +1,9 @@
-import type { DpopMode } from '../../http/credentials.ts';
-import type { OperationPolicies } from '../../mcp/operation-policy.ts';
-import type { PlainPolicy } from '../../policy/policy.ts';
-import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
-import type { ClaimPath } from '../../token/grants.ts';
-import type { IntrospectionOptions } from '../../token-status/introspection.ts';
+import type { DpopMode } from '../../core/http/credentials.ts';
+import type { IntrospectionOptions } from '../../core/introspection/introspection.ts';
+import type { OperationPolicies } from '../../core/mcp/operation-policy.ts';
+import type { PlainPolicy } from '../../core/policy/policy.ts';
+import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
+import type { ClaimPath } from '../../core/token/grants.ts';
 import type { GateCors } from '../cors.ts';
 import type { RequestHost } from '../match/request-target.ts';
 import type { RulePattern } from '../match/rule-pattern.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { DpopMode } from '../../http/credentials.ts';
-import { metadataPath } from '../../refusal/challenge.ts';
+import type { DpopMode } from '../../core/http/credentials.ts';
+import { metadataPath } from '../../core/refusal/challenge.ts';
 import type { Endpoint } from '../../server/variants/endpoints.ts';
 
 export interface DocsPageSources {

@@ -1,5 +1,5 @@
-import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { Refused } from '../../refused.ts';
+import { errorBodyFormats } from '../../core/refusal/error-body.ts';
+import { Refused } from '../../core/refused.ts';
 import { type Answer, createAnswer, type HeaderList } from '../../server/http/answer.ts';
 import { type AppOptions, type AppRoute, json, type Respond } from '../app-route.ts';
 import { docsPolicy, writeDocsPage } from './docs-page.ts';

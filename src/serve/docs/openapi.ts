@@ -1,7 +1,7 @@
-import { type Failure, failures, type Reason, reasonsElsewhere } from '../../failures.ts';
-import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
-import { metadataPath } from '../../refusal/challenge.ts';
-import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
+import { type Failure, failures, type Reason, reasonsElsewhere } from '../../core/failures.ts';
+import { acceptedSchemes, type DpopMode, type Scheme } from '../../core/http/credentials.ts';
+import { metadataPath } from '../../core/refusal/challenge.ts';
+import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
 import type { Endpoint } from '../../server/variants/endpoints.ts';
 
 export interface OpenApiSources {

@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
+import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from '../http/answer.ts';
 import { discardRest } from '../http/discarded-body.ts';
 import { createRouter } from '../http/exchange.ts';

@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
+import type { Connection } from '../../core/http/request.ts';
+import type { Policy } from '../../core/policy/policy.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { SettingLabels } from '../../explain/facts.ts';
-import type { Connection } from '../../http/request.ts';
-import type { Policy } from '../../policy/policy.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from '../observation/log.ts';

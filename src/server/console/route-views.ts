@@ -1,4 +1,4 @@
-import type { Policy } from '../../policy/policy.ts';
+import type { Policy } from '../../core/policy/policy.ts';
 import type { RouteView } from './wire.ts';
 
 export function describePolicy(

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
-import type { Refusal } from '../../refusal/refusal.ts';
+import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
+import type { Refusal } from '../../core/refusal/refusal.ts';
 
 /** Header names in lower case, each followed by its value. Node sends an array faster than an object. */
 export type HeaderList = readonly string[];

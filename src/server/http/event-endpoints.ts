@@ -1,8 +1,8 @@
 import { readNodeBytes } from '../../adapters/node-request.ts';
-import type { EventReceiver } from '../../http/event-post.ts';
-import type { ReadClientAddress } from '../../http/peer.ts';
-import { namePeer } from '../../http/peer-name.ts';
-import { createPlaces } from '../../http/peer-places.ts';
+import type { EventReceiver } from '../../core/http/event-post.ts';
+import type { ReadClientAddress } from '../../core/http/peer.ts';
+import { namePeer } from '../../core/http/peer-name.ts';
+import { createPlaces } from '../../core/http/peer-places.ts';
 import { createAnswer } from './answer.ts';
 import type { Exchange, StreamApp, Wire } from './exchange.ts';
 

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import * as v from 'valibot';
-import { parseJsonObject } from '../../jose/json.ts';
-import { readJwks } from '../../keys/jwks.ts';
-import type { FetchedKeys } from '../../keys/key-set-options.ts';
-import { codeOf } from '../../shown-text.ts';
+import { parseJsonObject } from '../../core/jose/json.ts';
+import { readJwks } from '../../core/keys/jwks.ts';
+import type { FetchedKeys } from '../../core/keys/key-set-options.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
 
 /** The last key sets on disk, by issuer. */

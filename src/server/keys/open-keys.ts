@@ -1,7 +1,7 @@
-import { readJwks } from '../../keys/jwks.ts';
-import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../keys/key-set.ts';
-import type { KeySetEvent } from '../../keys/key-set-options.ts';
-import { messageOf, showText } from '../../shown-text.ts';
+import { readJwks } from '../../core/keys/jwks.ts';
+import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../core/keys/key-set.ts';
+import type { KeySetEvent } from '../../core/keys/key-set-options.ts';
+import { messageOf, showText } from '../../core/shown-text.ts';
 import type { KeysView } from '../console/wire.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';

@@ -1,4 +1,4 @@
-import type { KeySet } from '../../keys/key-set.ts';
+import type { KeySet } from '../../core/keys/key-set.ts';
 
 export interface KeyPlace {
   readonly jwksUri?: string | undefined;

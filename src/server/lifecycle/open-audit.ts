@@ -1,6 +1,7 @@
-import { type Audit, createAudit } from '../../audit/audit.ts';
-import { codeOf } from '../../shown-text.ts';
+import type { Audit } from '../../core/resource-server/audit.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import { addDegraded, type Readiness } from '../admin/admin.ts';
+import { createAudit } from '../observation/audit/audit.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
 import { StartFailure } from './exit.ts';

@@ -1,4 +1,4 @@
-import { messageOf } from '../../shown-text.ts';
+import { messageOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
 import { onSignal } from './exit.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attempt } from '../../attempt.ts';
-import { packageFolder } from '../../package-folder.ts';
+import { attempt } from '../../core/attempt.ts';
+import { packageFolder } from '../../core/package-folder.ts';
 import type { Build } from '../observation/process-metrics.ts';
 
 export function readVersion(): string {

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { onBun, onDeno } from '../../platform.ts';
-import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import { onBun, onDeno } from '../../core/platform.ts';
+import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { ConnectionLimit } from './connection-limit.ts';
 import { createIntake, type PeerOptions, type PeerUse } from './intake.ts';

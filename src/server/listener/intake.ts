@@ -1,5 +1,5 @@
-import type { IsTrusted } from '../../http/external-url.ts';
-import { namePeer } from '../../http/peer-name.ts';
+import type { IsTrusted } from '../../core/http/external-url.ts';
+import { namePeer } from '../../core/http/peer-name.ts';
 
 /** Part of one peer in the limits that all connections of a listener share. */
 export interface PeerUse {

@@ -1,7 +1,7 @@
 import { lstat, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../../shown-text.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import { processNumber } from '../lifecycle/exit.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 

@@ -1,8 +1,8 @@
 import { hash, X509Certificate } from 'node:crypto';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TLSSocket, TlsOptions } from 'node:tls';
-import { onBun, onDeno } from '../../platform.ts';
-import { codeOf } from '../../shown-text.ts';
+import { onBun, onDeno } from '../../core/platform.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';

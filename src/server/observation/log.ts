@@ -1,5 +1,5 @@
 import sonicBoom from 'sonic-boom';
-import { docsUrl, type Reason } from '../../failures.ts';
+import { docsUrl, type Reason } from '../../core/failures.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
-import { attempt } from '../../attempt.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import type { TokenCacheStatus } from '../../token/token-cache.ts';
+import { attempt } from '../../core/attempt.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { TokenCacheStatus } from '../../core/token/token-cache.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RedisReplayStore } from '../../dpop/replay-redis.ts';
+import type { RedisReplayStore } from '../../core/dpop/replay-redis.ts';
 
 export interface ReplayHealth {
   /** The store; it also counts failures. Its `connected` is false while DPoP requests fail. */

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { isAbsolute } from 'node:path';
 import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
-import type { ResourceRequest } from '../../http/request.ts';
+import type { ResourceRequest } from '../../core/http/request.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from './log.ts';
 

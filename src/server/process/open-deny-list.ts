@@ -1,6 +1,6 @@
-import { parseJsonObject } from '../../jose/json.ts';
-import { showCode } from '../../shown-text.ts';
-import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
+import { createDenyList, type DenyList, type DenyValues } from '../../core/introspection/deny-list.ts';
+import { parseJsonObject } from '../../core/jose/json.ts';
+import { showCode } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, LargeFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
-import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
-import { codeOf, messageOf } from '../../shown-text.ts';
+import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../core/dpop/replay.ts';
+import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop/replay-redis.ts';
+import { codeOf, messageOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Metrics } from '../observation/metrics.ts';

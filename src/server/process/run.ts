@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorBodyFormats } from '../../refusal/error-body.ts';
+import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { createAdmin, type Readiness } from '../admin/admin.ts';
 import type { OpenedConsole } from '../console/opened-console.ts';
 import { type KeyOwner, openKeyOwner } from '../keys/open-keys.ts';

@@ -1,5 +1,5 @@
-import { createDescribeIdentity, type DescribeIdentity } from '../../audit/identity.ts';
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
+import { createNonces, type Nonces } from '../../core/dpop/nonce.ts';
+import { createDescribeIdentity, type DescribeIdentity } from '../observation/audit/identity.ts';
 import type { ServiceOptions } from './service.ts';
 
 /** Parts that depend on secrets. They follow the secrets at a reload. */

@@ -1,8 +1,8 @@
-import type { DpopMode } from '../../http/credentials.ts';
-import { createReadClientAddress } from '../../http/peer.ts';
-import type { AnyServerOptions } from '../../resource-server/options.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import type { DpopMode } from '../../core/http/credentials.ts';
+import { createReadClientAddress } from '../../core/http/peer.ts';
+import type { AnyServerOptions } from '../../core/resource-server/options.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
 import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
-import type { ReplayStore } from '../../dpop/replay.ts';
-import { parseTrust } from '../../http/external-url.ts';
-import { errorBodyFormats } from '../../refusal/error-body.ts';
+import type { ReplayStore } from '../../core/dpop/replay.ts';
+import { parseTrust } from '../../core/http/external-url.ts';
+import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { ConsoleLoader, CreateDecisionWatch } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';

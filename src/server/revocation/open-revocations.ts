@@ -1,16 +1,16 @@
-import type { RedisConnectionOptions } from '../../dpop/redis-url.ts';
-import { createMemoryRevocationStore } from '../../revocation/memory-store.ts';
-import { type RevocationStore, RevocationsFull } from '../../revocation/record.ts';
-import { createRedisRevocationStore } from '../../revocation/redis-store.ts';
+import type { RedisConnectionOptions } from '../../core/dpop/redis-url.ts';
+import { createMemoryRevocationStore } from '../../core/revocation/memory-store.ts';
+import { type RevocationStore, RevocationsFull } from '../../core/revocation/record.ts';
+import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
 import {
   createRevocations,
   type RevocationParts,
   type Revocations,
   readRevocations,
-} from '../../revocation/revocations.ts';
-import { messageOf } from '../../shown-text.ts';
-import { openSignals, type Signals } from '../../signals/receiver.ts';
-import type { StreamEvent } from '../../signals/stream.ts';
+} from '../../core/revocation/revocations.ts';
+import { openSignals, type Signals } from '../../core/revocation/signals/receiver.ts';
+import type { StreamEvent } from '../../core/revocation/signals/stream.ts';
+import { messageOf } from '../../core/shown-text.ts';
 import { addDegraded, type Readiness } from '../admin/admin.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';

@@ -1,10 +1,10 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { readNodeBytes } from '../../adapters/node-request.ts';
-import { isMediaType } from '../../http/event-post.ts';
-import { isSameSecret } from '../../http/same-secret.ts';
-import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
-import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
-import { showCode } from '../../shown-text.ts';
+import { isMediaType } from '../../core/http/event-post.ts';
+import { isSameSecret } from '../../core/http/same-secret.ts';
+import { isTime, type JsonObject, parseJsonObject } from '../../core/jose/json.ts';
+import { type Cutoff, readCutoff } from '../../core/revocation/revocations.ts';
+import { showCode } from '../../core/shown-text.ts';
 import { discardRest } from '../http/discarded-body.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { readRegularFile } from '../lifecycle/file.ts';

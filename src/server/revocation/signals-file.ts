@@ -1,9 +1,13 @@
 import * as v from 'valibot';
-import { parseJsonObject } from '../../jose/json.ts';
-import { isPlainHttps } from '../../outbound/https-address.ts';
-import { showCode } from '../../shown-text.ts';
-import { type SignalName, signalNames } from '../../signals/signal-names.ts';
-import { longestVerifyEvery, type StreamOptions, streamNameGrammar } from '../../signals/stream-options.ts';
+import { parseJsonObject } from '../../core/jose/json.ts';
+import { isPlainHttps } from '../../core/outbound/https-address.ts';
+import { type SignalName, signalNames } from '../../core/revocation/signals/signal-names.ts';
+import {
+  longestVerifyEvery,
+  type StreamOptions,
+  streamNameGrammar,
+} from '../../core/revocation/signals/stream-options.ts';
+import { showCode } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { readRegularFile } from '../lifecycle/file.ts';
 import type { Settings } from '../settings/settings.ts';

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
-import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
-import { findLikeliest } from '../../likeliest-name.ts';
-import { readProxyAddress } from '../../outbound/https-address.ts';
-import { codeOf } from '../../shown-text.ts';
+import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
+import { findLikeliest } from '../../core/likeliest-name.ts';
+import { readProxyAddress } from '../../core/outbound/https-address.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 

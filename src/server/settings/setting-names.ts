@@ -1,5 +1,5 @@
+import type { Concept, Failure, FailureContext } from '../../core/failures.ts';
 import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
-import type { Concept, Failure, FailureContext } from '../../failures.ts';
 import type { EffectiveSetting, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
 import { type SettingName, settingTable } from './setting-table.ts';

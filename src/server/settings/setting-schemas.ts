@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { isRedisUrl } from '../../dpop/redis-url.ts';
-import { parseBaseUrl, parseTrust } from '../../http/external-url.ts';
-import { showUrl } from '../../http/shown-url.ts';
-import { isDomain } from '../../resource-server/trusted-issuer.ts';
-import { isListPrefix } from '../../token-status/status-list.ts';
+import { isRedisUrl } from '../../core/dpop/redis-url.ts';
+import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
+import { showUrl } from '../../core/http/shown-url.ts';
+import { isListPrefix } from '../../core/introspection/status-list.ts';
+import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
 

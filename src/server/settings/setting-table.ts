@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
-import { isUpstream } from '../../http/upstream-address.ts';
-import { proofAlgorithms, tokenAlgs } from '../../jose/jws.ts';
-import { errorBodyFormats } from '../../refusal/error-body.ts';
+import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
+import { isUpstream } from '../../core/http/upstream-address.ts';
+import { proofAlgorithms, tokenAlgs } from '../../core/jose/jws.ts';
+import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { type VariantName, variants } from '../variants/variants.ts';
 import { consumedBy } from './setting-row.ts';
 import {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
-import type { IdentityMode } from '../../audit/identity.ts';
-import { hideUserInfo } from '../../http/shown-url.ts';
-import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
-import { findLikeliest } from '../../likeliest-name.ts';
+import { hideUserInfo } from '../../core/http/shown-url.ts';
+import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
+import { findLikeliest } from '../../core/likeliest-name.ts';
+import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
 import {
   type KnownName,

@@ -1,5 +1,5 @@
-import type { Policy } from '../../policy/policy.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import type { Policy } from '../../core/policy/policy.ts';
+import type { RegisteredClaims } from '../../core/token/claims.ts';
 
 const messages = {
   public: 'Public endpoint: open to everybody, no access token is needed.',

@@ -1,4 +1,4 @@
-import type { errorBodyFormats } from '../../refusal/error-body.ts';
+import type { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { type Endpoint, endpointsOfA, endpointsOfB } from './endpoints.ts';
 
 export interface Variant {

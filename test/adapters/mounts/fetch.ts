@@ -1,5 +1,5 @@
 import { createProtect } from '../../../src/adapters/fetch.ts';
-import type { Connection } from '../../../src/http/request.ts';
+import type { Connection } from '../../../src/core/http/request.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';
 

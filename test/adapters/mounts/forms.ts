@@ -9,10 +9,10 @@ import * as inFastify from '../../../src/adapters/fastify.ts';
 import * as inFetch from '../../../src/adapters/fetch.ts';
 import * as inHono from '../../../src/adapters/hono.ts';
 import * as inNode from '../../../src/adapters/node.ts';
-import { AccessError } from '../../../src/failures.ts';
-import type { ErrorBody, ErrorReport } from '../../../src/refusal/error-body.ts';
-import type { Access, ResourceServer } from '../../../src/resource-server/resource-server.ts';
-import type { Claims, RegisteredClaims } from '../../../src/token/claims.ts';
+import { AccessError } from '../../../src/core/failures.ts';
+import type { ErrorBody, ErrorReport } from '../../../src/core/refusal/error-body.ts';
+import type { Access, ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
+import type { Claims, RegisteredClaims } from '../../../src/core/token/claims.ts';
 import { issuer } from '../issuer.ts';
 import { createServers, policy } from '../scene.ts';
 

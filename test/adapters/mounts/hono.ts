@@ -1,6 +1,6 @@
 import { type Context, type Env, Hono } from 'hono';
 import { answerAccessErrors, createAuthorize } from '../../../src/adapters/hono.ts';
-import type { Connection } from '../../../src/http/request.ts';
+import type { Connection } from '../../../src/core/http/request.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';
 

@@ -3,7 +3,7 @@ import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, Get, Modul
 import { NestFactory } from '@nestjs/core';
 import type { Response } from 'express';
 import { CurrentAccess, createGuard, Protect } from '../../../src/adapters/nest.ts';
-import type { Access } from '../../../src/resource-server/resource-server.ts';
+import type { Access } from '../../../src/core/resource-server/resource-server.ts';
 import { decorate } from '../decorate.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';

@@ -1,4 +1,4 @@
-import { AccessError, type Reason } from '../../../src/failures.ts';
+import { AccessError, type Reason } from '../../../src/core/failures.ts';
 import { createServers, HandlerError, type SceneIssuer, type Servers } from '../scene.ts';
 
 /** What one framework is mounted with. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { metadataPath } from '../../../src/refusal/challenge.ts';
+import { metadataPath } from '../../../src/core/refusal/challenge.ts';
 import { type DocsPageSources, docsPolicy, writeDocsPage } from '../../../src/serve/docs/docs-page.ts';
 import type { Endpoint } from '../../../src/server/variants/endpoints.ts';
 import { variants } from '../../../src/server/variants/variants.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Failure, failures, type Reason, reasonsElsewhere } from '../../../src/failures.ts';
-import type { DpopMode } from '../../../src/http/credentials.ts';
-import { metadataPath } from '../../../src/refusal/challenge.ts';
-import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { type Failure, failures, type Reason, reasonsElsewhere } from '../../../src/core/failures.ts';
+import type { DpopMode } from '../../../src/core/http/credentials.ts';
+import { metadataPath } from '../../../src/core/refusal/challenge.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { createOpenApi, placeDocument } from '../../../src/serve/docs/openapi.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
 
 const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { createIntake, type PeerOptions } from '../../../src/server/listener/intake.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
 

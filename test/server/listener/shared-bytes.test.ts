@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, type ListenerOptions, listen } from '../../../src/server/listener/listener.ts';
 
 const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };

@@ -3,7 +3,7 @@ import { createServer as createHttpsServer, type ServerOptions } from 'node:http
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { createHttpServer, type HttpServer } from '../../../src/server/listener/http-server.ts';
 import { stopAccepting } from '../../../src/server/listener/listener.ts';
 import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { docsUrl } from '../../../src/failures.ts';
+import { docsUrl } from '../../../src/core/failures.ts';
 import { send } from '../../support/http-client.ts';
 import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';

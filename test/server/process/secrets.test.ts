@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createNonces } from '../../../src/dpop/nonce.ts';
+import { createNonces } from '../../../src/core/dpop/nonce.ts';
 import { createRotatingNonces } from '../../../src/server/process/secrets.ts';
 import { type Answer, send } from '../../support/http-client.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';

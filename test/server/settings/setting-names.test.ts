@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Failure, failures } from '../../../src/failures.ts';
+import { type Failure, failures } from '../../../src/core/failures.ts';
 import { formatFix, labelSettings, nameHint, nameSettings } from '../../../src/server/settings/setting-names.ts';
 import type { EffectiveSetting } from '../../../src/server/settings/setting-report.ts';
 import { variants } from '../../../src/server/variants/variants.ts';

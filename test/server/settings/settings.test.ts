@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hideUserInfo, showUrl } from '../../../src/http/shown-url.ts';
-import { algorithms } from '../../../src/jose/jws.ts';
+import { hideUserInfo, showUrl } from '../../../src/core/http/shown-url.ts';
+import { algorithms } from '../../../src/core/jose/jws.ts';
 import {
   type EffectiveSetting,
   formatProblems,

@@ -1,6 +1,6 @@
 // What a request costs as tokens, key sets and scopes grow: in this process, where µs can be told apart.
-import { createStaticKeySet } from '../../../build/keys/static-key-set.js';
-import { createResourceServer } from '../../../build/resource-server/resource-server.js';
+import { createStaticKeySet } from '../../../build/core/keys/static-key-set.js';
+import { createResourceServer } from '../../../build/core/resource-server/resource-server.js';
 import { median } from '../../shared/statistics.js';
 import { makeClaims, makeKeyPair, signJws } from '../../shared/tokens.js';
 

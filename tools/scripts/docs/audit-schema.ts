@@ -1,4 +1,4 @@
-import { type AuditMemberName, auditMembers } from '../../../src/audit/decision.ts';
+import { type AuditMemberName, auditMembers } from '../../../src/server/observation/audit/decision.ts';
 
 const text = { type: 'string', maxLength: 256 } as const;
 const types = {

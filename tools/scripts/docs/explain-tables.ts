@@ -1,11 +1,11 @@
-import { type CheckRecord, checks } from '../../../src/checks.ts';
 import { findingCodes } from '../../../src/cli/doctor/finding.ts';
+import { type CheckRecord, checks } from '../../../src/core/checks.ts';
+import { docsUrl, type Reason } from '../../../src/core/failures.ts';
+import { Refused } from '../../../src/core/refused.ts';
 import { causes, findCauses, nameCauses } from '../../../src/explain/causes/causes.ts';
 import { nameCheck } from '../../../src/explain/explanation.ts';
 import { showStep } from '../../../src/explain/looks.ts';
 import { formatFirst, plainStyle } from '../../../src/explain/terminal-text.ts';
-import { docsUrl, type Reason } from '../../../src/failures.ts';
-import { Refused } from '../../../src/refused.ts';
 import { type CauseCase, causeCases, makeFacts } from '../../../test/explain/cause-cases.ts';
 
 const escapeCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');

@@ -1,7 +1,7 @@
-import { auditMembers } from '../../../src/audit/decision.ts';
 import { formatReasonPage } from '../../../src/cli/explain/reason-page.ts';
-import { failures, type Reason } from '../../../src/failures.ts';
+import { failures, type Reason } from '../../../src/core/failures.ts';
 import { ruleMembers } from '../../../src/gate/rules/schema/rule-members.ts';
+import { auditMembers } from '../../../src/server/observation/audit/decision.ts';
 import { describeSetting, type SettingRow } from '../../../src/server/settings/setting-row.ts';
 import { settingTable } from '../../../src/server/settings/setting-table.ts';
 import { environmentName } from '../../../src/server/settings/settings.ts';

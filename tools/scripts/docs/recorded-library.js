@@ -1,5 +1,5 @@
 // One resource server of the library; authorizes a Bearer request for each token that its parent sends.
-import { createResourceServer } from '../../../build/resource-server/resource-server.js';
+import { createResourceServer } from '../../../build/core/resource-server/resource-server.js';
 
 const { ISSUER = '', AUDIENCE = '' } = process.env;
 const server = createResourceServer({ issuer: ISSUER, audience: AUDIENCE });

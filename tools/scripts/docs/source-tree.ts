@@ -1,44 +1,46 @@
 import { readdirSync } from 'node:fs';
 import { basename, sep } from 'node:path';
 
-/** One line for each folder and each top-level file of the sources, and for the other folders. */
+/** One line for each folder of the sources, each file at the top of `src` and of `core`, and for the other folders. */
 const lines: Readonly<Record<string, string>> = {
   'src/index.ts': 'the public API',
-  'src/attempt.ts': 'a value, or what was thrown',
-  'src/checks.ts': 'the table of checks: reason, name, expected and seen value; one check of the order',
-  'src/failures.ts': 'the table of reasons; AccessError',
-  'src/likeliest-name.ts': 'the name that a misspelled one is nearly',
-  'src/option-members.ts': 'members of an options object that do not exist',
-  'src/package-folder.ts': 'the folder of this package',
-  'src/shown-comparison.ts': 'expected and received value of a check, for the log',
-  'src/shown-text.ts': 'values from outside, escaped and of bounded length',
-  'src/platform.ts': 'the runtime: Node, Bun, Deno, workerd',
-  'src/refused.ts': 'a refusal as a value, with its evidence',
-  'src/certificate': 'certificates for the local provider and the test kit',
-  'src/jose': 'strict JWS, algorithms as a table, JSON, base64url, JWK',
-  'src/http': 'request, trust, external URL, credentials, client certificate, address of an upstream',
-  'src/outbound': 'JSON over HTTPS from the provider, and its errors',
-  'src/keys': 'discovery, JWKS, key sets',
-  'src/revocation': 'cutoffs, which end access tokens early, and their stores',
-  'src/token-status': 'introspection of opaque tokens; the deny list',
-  'src/token': 'the order of checks of an access token; claims; cache of verified tokens',
-  'src/dpop': 'proofs, htu, nonces, replay stores',
-  'src/policy': 'scopes, permissions, claims, step-up, combinations',
-  'src/mcp': 'messages of the Model Context Protocol, their operations and headers',
-  'src/audit': 'the audit trail: lines, file, identity',
-  'src/refusal': 'the response to a refused request: challenge, error bodies, protected resource metadata',
-  'src/resource-server': 'authorize, refuse, ready, close; options, events, tracing; trusted issuers',
-  'src/logout': 'logout tokens of OpenID Connect: the endpoint and its limit',
-  'src/signals': 'Shared Signals: streams, their transmitters, security event tokens',
+  'src/core': 'what decides about a request; it does not know the server',
+  'src/core/attempt.ts': 'a value, or what was thrown',
+  'src/core/checks.ts': 'the table of checks: reason, name, expected and seen value; one check of the order',
+  'src/core/failures.ts': 'the table of reasons; AccessError',
+  'src/core/likeliest-name.ts': 'the name that a misspelled one is nearly',
+  'src/core/option-members.ts': 'members of an options object that do not exist',
+  'src/core/package-folder.ts': 'the folder of this package',
+  'src/core/shown-comparison.ts': 'expected and received value of a check, for the log',
+  'src/core/shown-text.ts': 'values from outside, escaped and of bounded length',
+  'src/core/platform.ts': 'the runtime: Node, Bun, Deno, workerd',
+  'src/core/refused.ts': 'a refusal as a value, with its evidence',
+  'src/core/jose': 'strict JWS, algorithms as a table, JSON, base64url, JWK',
+  'src/core/http': 'request, trust, external URL, credentials, client certificate, address of an upstream',
+  'src/core/outbound': 'JSON over HTTPS from the provider, and its errors',
+  'src/core/keys': 'discovery, JWKS, key sets',
+  'src/core/revocation': 'cutoffs, which end access tokens early, and their stores',
+  'src/core/revocation/logout': 'logout tokens of OpenID Connect: the endpoint and its limit',
+  'src/core/revocation/signals': 'Shared Signals: streams, their transmitters, security event tokens',
+  'src/core/introspection': 'introspection of opaque tokens',
+  'src/core/token': 'the order of checks of an access token; claims; cache of verified tokens',
+  'src/core/dpop': 'proofs, htu, nonces, replay stores',
+  'src/core/policy': 'scopes, permissions, claims, step-up, combinations',
+  'src/core/mcp': 'messages of the Model Context Protocol, their operations and headers',
+  'src/core/refusal': 'the response to a refused request: challenge, error bodies, protected resource metadata',
+  'src/core/resource-server': 'authorize, refuse, ready, close; options, events, tracing; trusted issuers',
+  'src/core/resource-server/issuers': 'trusted issuers: a list or `find`, and what each accepts',
+  'src/core/assertion': 'the signed identity that a gate sends, verified at an upstream',
   'src/adapters': 'frameworks; what they share is checkpoint.ts',
   'src/adapters/nest': 'the guard of NestJS, and the requests of its contexts',
   'src/adapters/events': 'endpoints for events in each framework',
-  'src/assertion': 'the signed identity that a gate sends, verified at an upstream',
   'src/providers': 'presets for identity providers',
+  'src/testing/certificate': 'certificates for the local provider and the test kit',
+  'src/testing': 'the test kit',
   'src/explain': 'every check of one request, with causes; loaded on demand',
   'src/explain/causes': 'possible causes of a failed check',
   'src/explain/input': 'readers of what is pasted: a curl command, a HAR file, a log line',
-  'src/testing': 'the test kit',
+  'src/server/observation/audit': 'the audit trail: lines, file, identity',
   'src/server': 'what serve and gate share',
   'src/server/variants': 'the variants as records: names and defaults of settings, endpoints',
   'src/server/settings': 'the table of settings, and readers of flags and environment',
@@ -101,9 +103,11 @@ function listFolders(): readonly string[] {
 
 /** The current tree of the sources. Throws if a folder has no line, or a line has no folder. */
 export function formatSourceTree(): string {
-  const files = readdirSync('src')
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => `src/${name}`);
+  const files = ['src', 'src/core'].flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => `${folder}/${name}`),
+  );
   const others = Object.keys(lines).filter((path) => !path.startsWith('src/'));
   const present = [...files, ...listFolders(), ...readdirSync('tools').map((name) => `tools/${name}`)];
   const unnamed = present.filter((path) => !Object.hasOwn(lines, path));

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../../jose/jws.ts';
+import { algorithms } from '../../../core/jose/jws.ts';
 import {
   claimName,
   claimPath,

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isJsonObject } from '../../../jose/json.ts';
+import { isJsonObject } from '../../../core/jose/json.ts';
 import { type RulesDocument, rulesSchema } from '../schema/rules-schema.ts';
 import type { ParsedFile, Report, Step } from './rules-text.ts';
 

@@ -1,4 +1,4 @@
-import { findInexact, parseJsonObject } from '../../../jose/json.ts';
+import { findInexact, parseJsonObject } from '../../../core/jose/json.ts';
 import {
   createLocate,
   createPositionAt,

@@ -1,5 +1,5 @@
 import type { Node, Pair } from 'yaml';
-import { isInexact } from '../../../jose/json.ts';
+import { isInexact } from '../../../core/jose/json.ts';
 import {
   createLocate,
   createPositionAt,

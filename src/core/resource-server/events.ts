@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api';
+import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
+import { readScheme } from '../http/credentials.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import { listRequiredScopes } from '../policy/required-scopes.ts';
+import { Refused } from '../refused.ts';
+import { showComparison } from '../shown-comparison.ts';
+import { showText } from '../shown-text.ts';
+import { type Access, isAccess, verifiedClaimsOf } from './access.ts';
+import type { Judge } from './judgement.ts';
+import type { AnyServerOptions, Emit, ResourceServerEvent } from './options.ts';
+
+/** Reports every grant, every refusal, and every thrown error as `unexpected`. */
+export function watchRefusals(judge: Judge, emit: Emit): Judge {
+  return async (request, policy, connection) => {
+    const { method } = request;
+    const refuse = (reason: Reason, context: FailureContext | undefined, cause: unknown): void =>
+      emit({ type: 'refused', reason, method, path: readPath(request), context, cause });
+    try {
+      const judged = await judge(request, policy, connection);
+      if (isAccess(judged)) emit({ type: 'granted', method, scheme: judged.scheme });
+      else if (judged instanceof AccessError) refuse(judged.reason, contextOf(judged), judged.cause);
+      return judged;
+    } catch (cause) {
+      refuse('unexpected', undefined, cause);
+      throw cause;
+    }
+  };
+}
+
+/** The facts of a refusal, with the expected and the received value of the check that failed. */
+function contextOf(refused: AccessError | Refused): FailureContext | undefined {
+  const comparison = refused instanceof Refused ? refused.evidence?.compare?.() : undefined;
+  if (comparison === undefined) return refused.context;
+  const shown = Object.entries(showComparison(comparison)).map(([name, value]) => [name, [value].flat().join(', ')]);
+  return { ...Object.fromEntries(shown), ...refused.context };
+}
+
+/** The path of a request. A segment that may be a token or an e-mail address is hidden. */
+function readPath({ target, url }: ResourceRequest): string {
+  const path = (target ?? url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')).replace(/[?#].*/s, '');
+  return path.replace(/[^/]{33,}|[^/]*(?:@|%40)[^/]*/gi, '…') || '/';
+}
+
+const maxMethod = 16;
+
+/**
+ * Creates a listener that writes one line for each refusal: method, path, reason, the expected and the received value, and the fix. Values
+ * of tokens are escaped and of bounded length; tokens, proofs and keys are never written. Default of `write`: `console.warn`.
+ *
+ * @example
+ * const server = createResourceServer({
+ *   issuer: 'idp.example', audience: 'https://api.example/', onEvent: explainRefusals(),
+ * });
+ */
+export function explainRefusals(
+  // biome-ignore lint/suspicious/noConsole: the console is where a developer looks.
+  write: (line: string) => void = (line) => console.warn(line),
+): (event: ResourceServerEvent) => void {
+  return (event) => {
+    if (event.type !== 'refused') return;
+    const { reason, method, path, context = {} } = event;
+    const facts = Object.entries(context).map(([name, value]) => `${name} ${value === '' ? '(empty)' : value}`);
+    const refused = `portcullis: ${showText(method, maxMethod)} ${showText(path)} refused: ${reason}`;
+    write([refused, ...facts, failures[reason].fix].join('; '));
+  };
+}
+
+const requestIdForm = /^[\w.:-]{1,128}$/;
+const traceForm = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
+
+/**
+ * Records the decision on each request; without `record`, the caller does. Refuses every request while the audit is
+ * unavailable.
+ */
+export function auditDecisions(
+  judge: Judge,
+  audit: NonNullable<AnyServerOptions['audit']>,
+  readClientAddress: ReadClientAddress,
+): Judge {
+  return async (request, policy, connection) => {
+    if (!audit.isAvailable()) return new Refused('audit_unavailable');
+    let judged: Access<unknown> | AccessError | undefined;
+    try {
+      judged = await judge(request, policy, connection);
+      return judged;
+    } finally {
+      const { method, headers } = request;
+      const access = isAccess(judged) ? judged : undefined;
+      const refused = judged instanceof AccessError ? judged.reason : 'unexpected';
+      const reason = access === undefined ? refused : undefined;
+      const evidence = judged instanceof Refused ? judged.evidence : undefined;
+      const requestId = headers.get('x-request-id') ?? '';
+      audit.record?.({
+        id: randomUUID(),
+        requestId: requestIdForm.test(requestId) ? requestId : undefined,
+        traceId: traceForm.exec(headers.get('traceparent') ?? '')?.[1],
+        decision: access === undefined ? 'refused' : 'admitted',
+        reason,
+        method,
+        host: headers.get('host') ?? undefined,
+        status: reason && failures[reason].status,
+        claims: access === undefined ? evidence?.claims : verifiedClaimsOf(access),
+        requiredScopes: policy && listRequiredScopes(policy),
+        grantedScopes: access?.scopes,
+        scheme: access?.scheme ?? readScheme(headers.get('authorization') ?? ''),
+        clientIp: readClientAddress(request, connection),
+      });
+    }
+  };
+}
+
+/**
+ * The place where each copy of `@opentelemetry/api` 1.x keeps what an SDK has registered. It is read directly: loading
+ * that package would take half of the time that this library takes to load, and who has an SDK has loaded it.
+ */
+const registry = Symbol.for('opentelemetry.js.api.1');
+const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
+
+const errorStatus = 2;
+
+let provider: TracerProvider | undefined;
+let tracer: Tracer | undefined;
+
+/** The tracer of the SDK that is registered now. An SDK can come after this library, and can leave before it. */
+function findTracer(): Tracer | undefined {
+  const current = globals[registry]?.trace;
+  if (current !== provider) {
+    provider = current;
+    tracer = current?.getTracer('portcullis');
+  }
+  return tracer;
+}
+
+/** Rules of a gate, by the requests that they decide. */
+const rules = new WeakMap<ResourceRequest, string>();
+
+/** Names the rule of a request, for its span. Does nothing without an SDK. */
+export function noteRule(request: ResourceRequest, rule: string): void {
+  if (findTracer() !== undefined) rules.set(request, rule);
+}
+
+/**
+ * Runs an authorization in a span `authorize` that carries its outcome (`granted`, or the reason of the refusal), scheme,
+ * verified issuer and rule.
+ */
+export function traceAuthorize<T>(request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
+  const span = findTracer()?.startSpan('authorize');
+  return span?.isRecording() ? traceIn(span, request, judge) : judge();
+}
+
+async function traceIn<T>(span: Span, request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
+  let outcome = 'unexpected';
+  try {
+    const judged = await judge();
+    span.setAttributes(describeJudged(judged, request));
+    outcome = judged instanceof AccessError ? judged.reason : 'granted';
+    return judged;
+  } finally {
+    span.setAttribute('portcullis.outcome', outcome);
+    // A refusal is a normal outcome; an unexpected error is a fault.
+    if (outcome === 'unexpected') span.setStatus({ code: errorStatus });
+    span.end();
+  }
+}
+
+/** An attribute that is `undefined` is omitted by the SDK. */
+function describeJudged(judged: unknown, request: ResourceRequest): Attributes {
+  const granted = isAccess(judged) ? judged : undefined;
+  // Only verified claims: a forged token must not name an issuer.
+  const claims = granted?.claims ?? (judged instanceof Refused ? judged.evidence?.claims : undefined);
+  const issuer = (claims as { readonly iss?: unknown } | undefined)?.iss;
+  return {
+    'portcullis.scheme': granted?.scheme ?? readScheme(request.headers.get('authorization') ?? ''),
+    'portcullis.issuer': typeof issuer === 'string' ? issuer : undefined,
+    'portcullis.rule': rules.get(request),
+  };
+}

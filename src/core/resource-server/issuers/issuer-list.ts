@@ -1,0 +1,246 @@
+import { LRUCache } from 'lru-cache';
+import { isThenable } from '../../attempt.ts';
+import type { ExternalUrl } from '../../http/external-url.ts';
+import type { ResourceRequest } from '../../http/request.ts';
+import type { JsonObject } from '../../jose/json.ts';
+import { readWellKnown } from '../../keys/discovery.ts';
+import { type KeySet, type KeySetState, type ResumableKeySet, resumeKeySet } from '../../keys/key-set.ts';
+import { checkJwksUri, type KeySetEvent } from '../../keys/key-set-options.ts';
+import { createKeySetPool } from '../../keys/key-set-pool.ts';
+import { omitUndefined } from '../../option-members.ts';
+import { ProviderError } from '../../outbound/provider-error.ts';
+import type { Refused } from '../../refused.ts';
+import { type AccessTokenRules, type IssuerRules, readUnverifiedIssuer } from '../../token/access-token.ts';
+import type { CertificateBinding } from '../../token/claims.ts';
+import type { TokenCache } from '../../token/token-cache.ts';
+import type { AnyServerOptions, Emit } from '../options.ts';
+import { createIssuerSearch, describeRequest, type IssuerFinder, type ResolveIssuers } from './issuer-finder.ts';
+import { readAlgorithms, readRecipients, readTokenRules } from './token-rules.ts';
+import {
+  type IssuerList,
+  isFixed,
+  type KeySource,
+  readIssuer,
+  readIssuerName,
+  type TrustedIssuer,
+} from './trusted-issuer.ts';
+
+export interface Issuers {
+  /**
+   * Issuers of a request with a token. Throws, or rejects with, what the resolver does; `TypeError` for issuers that cannot work.
+   */
+  find(
+    request: ResourceRequest,
+    url: ExternalUrl,
+    token: string,
+  ): AccessTokenRules | Promise<AccessTokenRules | Refused>;
+  /** Called after a token of the issuer was verified. */
+  confirm(issuer: IssuerRules): void;
+  /** Realm of challenges: every accepted audience, else every issuer, as far as known before a request. */
+  readonly realm: string;
+  /** Resolves when the keys of all issuers are available; rejects with `ProviderError`. */
+  ready(): Promise<void>;
+  /** Closes the key sets that were opened here. */
+  close(): void;
+}
+
+interface KnownList {
+  readonly entries: IssuerList;
+  readonly rules: AccessTokenRules;
+  /** Time of the last comparison of all entries, in seconds. */
+  comparedAt: number;
+}
+
+/** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
+const keptHeaders = 1000;
+/** Issuers whose rules are kept, for each key set that may be open: rules are small. */
+const keptPerOpen = 10;
+/** Number of list entries that are compared at each request. A longer list is compared once per second. */
+const comparedEntries = 64;
+
+export interface IssuersParts {
+  readonly certificates: CertificateBinding;
+  readonly emit: Emit | undefined;
+  readonly cache: TokenCache | undefined;
+}
+
+/** Reads the issuers. Throws `TypeError` for an invalid list; a resolver's list is read with each request. */
+export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Issuers {
+  const { issuer, issuers = [], keys, jwksUri, insecure } = options;
+  if (issuer !== undefined) {
+    const single = omitUndefined({ issuer: readIssuerName(issuer, insecure), keys, jwksUri, insecure });
+    return openFixedIssuers(options, [single], parts);
+  }
+  return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openDynamicIssuers(options, issuers, parts);
+}
+
+function openKeys(
+  { fetch, ca, keysStale: staleSeconds }: AnyServerOptions,
+  emit: Emit | undefined,
+): (source: KeySource, state?: KeySetState) => ResumableKeySet {
+  return ({ issuer, jwksUri, insecure }, state) => {
+    const onEvent =
+      emit &&
+      ((event: KeySetEvent) =>
+        emit(event.type === 'insecure' ? { type: 'insecure', issuer } : { type: 'keys', issuer, event }));
+    return resumeKeySet(omitUndefined({ issuer, jwksUri, insecure, fetch, ca, staleSeconds, onEvent }), state);
+  };
+}
+
+function openFixedIssuers(
+  options: AnyServerOptions,
+  entries: IssuerList,
+  { certificates, emit }: IssuersParts,
+): Issuers {
+  const opened: ResumableKeySet[] = [];
+  const open = openKeys(options, emit);
+  const readEntry: ReadEntry = (entry) =>
+    readIssuer(entry, { options }, (source) => {
+      const keys = open(source);
+      opened.push(keys);
+      return keys;
+    });
+  const rules = readList(entries, { readEntry, options, certificates, headers: createHeaders() });
+  const all = [...rules.issuers.values()];
+  // With no issuer at all every token is refused; missing options are still reported.
+  const own = all.length === 0 || hasRecipients(options) ? [...readRecipients(options).audiences] : [];
+  const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
+  return {
+    find: () => rules,
+    confirm: () => undefined,
+    realm: [...(audiences.size > 0 ? audiences : rules.issuers.keys())].join(' '),
+    ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
+    close() {
+      for (const keys of opened) keys.close();
+    },
+  };
+}
+
+function openDynamicIssuers(
+  options: AnyServerOptions,
+  issuers: ResolveIssuers | IssuerFinder,
+  { certificates, emit, cache }: IssuersParts,
+): Issuers {
+  const maxOpen = options.maxOpenIssuers ?? 1000;
+  const pool = createKeySetPool({ maxOpen, open: openKeys(options, emit) });
+  // Issuers that are found may each say for whom their tokens are.
+  const rules = typeof issuers === 'function' || hasRecipients(options) ? readTokenRules(options) : undefined;
+  const defaults = omitUndefined({ options, rules });
+  const maxFound = maxOpen * keptPerOpen;
+  const readEntry = createEntryReader(
+    (entry) => readIssuer(entry, defaults, (source) => pool.keysOf(readPlace(source), source)),
+    maxFound,
+  );
+  const headers = createHeaders();
+  const introspections = [options.introspection ?? []].flat();
+  const nameOf = (token: string): string | undefined =>
+    cache?.issuerOf(token) ??
+    readUnverifiedIssuer(token, headers) ??
+    introspections.find((each) => each.handles(token))?.issuer;
+  return {
+    find:
+      typeof issuers === 'function'
+        ? createResolution(issuers, { readEntry, options, certificates, headers })
+        : createIssuerSearch({ readEntry, certificates, headers, finder: issuers, nameOf, maxFound }),
+    confirm: ({ keys }) => pool.confirm(keys),
+    realm: [...(rules?.audiences ?? [])].join(' '),
+    ready: async () => undefined,
+    close: () => pool.close(),
+  };
+}
+
+function hasRecipients({ audience, clientIds }: AnyServerOptions): boolean {
+  return audience !== undefined || clientIds !== undefined;
+}
+
+function createResolution(resolve: ResolveIssuers, parts: ListParts): Issuers['find'] {
+  const lists = new WeakMap<IssuerList, KnownList>();
+  /** A list that is the same as before, entry for entry: it may have been changed in place. */
+  const readKnownList = (entries: IssuerList): AccessTokenRules => {
+    const known = lists.get(entries);
+    const seconds = performance.now() / 1000;
+    if (known !== undefined && isSame(known, entries, seconds)) return known.rules;
+    const rules = readList(entries, parts);
+    lists.set(entries, { entries: [...entries], rules, comparedAt: seconds });
+    return rules;
+  };
+  return (request, url) => {
+    const list = resolve(describeRequest(request, url));
+    return isThenable(list) ? Promise.resolve(list).then(readKnownList) : readKnownList(list);
+  };
+}
+
+/** Reads each object once, and each name and place once: the token cache compares rules as objects. */
+function createEntryReader(read: ReadEntry, max: number): ReadEntry {
+  const byText = new LRUCache<string, IssuerRules>({ max });
+  const byObject = new WeakMap<TrustedIssuer, IssuerRules>();
+  return (entry) => {
+    const text = writeEntry(entry);
+    const known = text === undefined ? byObject.get(entry as TrustedIssuer) : byText.get(text); // a name has a text
+    if (known !== undefined) return known;
+    const rules = read(entry);
+    if (text !== undefined) byText.set(text, rules);
+    else byObject.set(entry as TrustedIssuer, rules);
+    return rules;
+  };
+}
+
+/** An entry as text; `undefined` for one with keys or rules, which may change, and for what is not an entry. */
+function writeEntry(entry: string | TrustedIssuer): string | undefined {
+  if (typeof entry === 'string') return JSON.stringify(entry);
+  if (typeof entry !== 'object' || entry === null) return undefined;
+  const { issuer, jwksUri, insecure, keys, rules } = entry;
+  const isPlace = keys === undefined && rules === undefined && Object.keys(entry).every((name) => placeNames.has(name));
+  return isPlace ? JSON.stringify([issuer, jwksUri, insecure]) : undefined;
+}
+
+const placeNames: ReadonlySet<string> = new Set(['issuer', 'jwksUri', 'insecure'] satisfies (keyof TrustedIssuer)[]);
+
+/** Names the place of keys: an issuer may publish others elsewhere. Throws `TypeError` for a place that cannot work. */
+function readPlace({ issuer, jwksUri, insecure = false }: KeySource): string {
+  if (jwksUri === undefined) readWellKnown(issuer, insecure);
+  else checkJwksUri(jwksUri, insecure);
+  // The usual path needs no memory, and is not a JSON array.
+  return jwksUri === undefined && !insecure ? issuer : JSON.stringify([issuer, jwksUri, insecure]);
+}
+
+function createHeaders(): LRUCache<string, JsonObject> {
+  return new LRUCache({ max: keptHeaders });
+}
+
+type ReadEntry = (entry: string | TrustedIssuer) => IssuerRules;
+
+interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
+  readonly readEntry: ReadEntry;
+  readonly options: AnyServerOptions;
+}
+
+function readList(entries: IssuerList, { readEntry, options, ...shared }: ListParts): AccessTokenRules {
+  if (!Array.isArray(entries)) throw new TypeError('issuers: write a list, or a function that gives one');
+  const issuers = new Map<string, IssuerRules>();
+  // Without a trusted issuer the issuer is wrong, not the algorithm.
+  const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms) : []);
+  for (const entry of entries) {
+    const rules = readEntry(entry);
+    if (issuers.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');
+    issuers.set(rules.issuer, rules);
+    for (const alg of rules.algorithms) algorithms.add(alg);
+  }
+  return { issuers, algorithms, ...shared };
+}
+
+/** A list may have been changed in place. */
+function isSame(known: KnownList, now: IssuerList, seconds: number): boolean {
+  const { entries, comparedAt } = known;
+  if (entries.length !== now.length) return false;
+  if (entries.length > comparedEntries && seconds < comparedAt + 1) return true;
+  known.comparedAt = seconds;
+  return entries.every((entry, index) => entry === now[index]);
+}
+
+async function awaitKeys(keys: KeySet): Promise<void> {
+  if ('ready' in keys && typeof keys.ready === 'function') return keys.ready();
+  if (keys.usable()) return;
+  await keys.refetch();
+  if (!keys.usable()) throw new ProviderError('no_usable_keys');
+}

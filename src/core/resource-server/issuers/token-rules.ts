@@ -1,0 +1,147 @@
+import { algorithms, type TokenAlg } from '../../jose/jws.ts';
+import { checkMembers, type OptionMembers } from '../../option-members.ts';
+import type { IssuerRules } from '../../token/access-token.ts';
+import type { TokenProfile } from '../../token/claims.ts';
+import type { PermissionsPath } from '../../token/grants.ts';
+
+// Seconds.
+const maxTolerance = 60;
+const maxNbfTolerance = 300;
+
+/** Rule for the `sub` claim. */
+export type Subject = 'required' | 'optional';
+
+/** Rules for the tokens of an issuer. */
+export interface TokenRuleOptions {
+  /**
+   * One of these must be in `aud`, byte for byte. No default: it or `clientIds` must be there. `'unchecked'` is for issuers
+   * whose tokens have neither `aud` nor a client: every token that the issuer signs for any application is then admitted
+   * here, and a service that receives such a token can use it at this API. A token with `aud` or with a client is refused.
+   * An API with the identifier `unchecked` writes `['unchecked']`.
+   */
+  readonly audience?: string | readonly string[];
+  /**
+   * `client_id`, or `azp` if that is absent, must be one of these. With `audience` both are required. Without it a token that
+   * has an `aud` is refused: this is for providers such as Cognito, whose access tokens have none. Default: any client.
+   */
+  readonly clientIds?: readonly string[];
+  /** Name of the claim with the client, such as `cid` (Okta) or `appid` (Entra). Default: `client_id`, or `azp` if it is absent. */
+  readonly clientIdClaim?: string;
+  /** `alg` values accepted in access tokens. Default `RS256`. */
+  readonly algorithms?: readonly TokenAlg[];
+  /** Seconds by which clocks may differ; `nbf` goes for `iat` too. Default 5. */
+  readonly clockTolerance?: number | { readonly exp: number; readonly nbf: number };
+  /** Rule for `sub` (RFC 9068 §2.2). Default: `required`. */
+  readonly subject?: Subject;
+  /**
+   * Name of the claim that has the scopes, instead of `scope`: a string of scopes separated by spaces, or an array whose
+   * elements are not split, such as `scp` of Okta and Entra. Default: `scope`, and only a string.
+   */
+  readonly scopeClaim?: string;
+  /**
+   * The array claim that a policy with `permissions` reads: its name, or its path, as in `['realm_access', 'roles']`; or several such paths, whose arrays are merged, as in
+   * `[['realm_access', 'roles'], ['resource_access', 'orders', 'roles']]`. Default `permissions`.
+   */
+  readonly permissionsClaim?: PermissionsPath;
+  /**
+   * `rfc9068`: tokens must have `typ` `at+jwt`, `sub`, `client_id` and `jti` too (RFC 9068 §2). Default: what the other
+   * options say.
+   */
+  readonly profile?: TokenProfile;
+}
+
+export const tokenRuleNames = Object.keys({
+  audience: true,
+  clientIds: true,
+  clientIdClaim: true,
+  algorithms: true,
+  clockTolerance: true,
+  subject: true,
+  scopeClaim: true,
+  permissionsClaim: true,
+  profile: true,
+} satisfies OptionMembers<TokenRuleOptions>);
+
+/** Recipients of tokens: at least one of the two is required. */
+export type Recipients = { readonly clientIds: readonly string[] } | { readonly audience: string | readonly string[] };
+
+/** The rules for tokens of any issuer. Throws `TypeError` for invalid options. */
+export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
+  const { clockTolerance: both = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
+  const { exp, nbf } = typeof both === 'number' ? { exp: both, nbf: both } : both;
+  // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
+  const mostNbf = typeof both === 'number' ? maxTolerance : maxNbfTolerance;
+  if (!isSeconds(exp, maxTolerance) || !isSeconds(nbf, mostNbf)) {
+    throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
+  }
+  if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
+  if (typeof both === 'object') checkMembers('clockTolerance', both, ['exp', 'nbf']);
+  for (const [name, claim] of Object.entries({ scopeClaim, clientIdClaim })) {
+    if (claim !== undefined && !isText(claim)) throw new TypeError(`${name}: write the name of the claim`);
+  }
+  if (profile !== undefined && profile !== 'rfc9068') throw new TypeError('profile: write rfc9068, or leave it out');
+  if (profile !== undefined && subject === 'optional') {
+    throw new TypeError('subject: the profile rfc9068 demands it; leave out one of the two');
+  }
+  return {
+    profile,
+    ...readRecipients(options),
+    algorithms: readAlgorithms(options.algorithms),
+    expTolerance: exp,
+    nbfTolerance: nbf,
+    subject,
+    scopeClaim,
+    clientIdClaim,
+    permissionsClaim: readPermissionsPath(options.permissionsClaim),
+  };
+}
+
+export function readRecipients({
+  audience,
+  clientIds,
+}: TokenRuleOptions): Pick<IssuerRules, 'audiences' | 'clientIds' | 'isUnchecked'> {
+  if (clientIds !== undefined && !isTextList(clientIds)) {
+    throw new TypeError('clientIds: name at least one client, in a list, none of them empty');
+  }
+  if (audience === 'unchecked') {
+    if (clientIds === undefined) return { audiences: new Set(), clientIds, isUnchecked: true };
+    throw new TypeError("audience: clientIds check whom tokens are for; leave out 'unchecked'");
+  }
+  const audiences = typeof audience === 'string' ? [audience] : audience;
+  if (audiences === undefined ? clientIds === undefined : !isTextList(audiences)) {
+    throw new TypeError(
+      'audience: name at least one, none of them empty; it is the identifier of this API at the issuer. For tokens that have no aud name clientIds',
+    );
+  }
+  return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };
+}
+
+function readPermissionsPath(path: PermissionsPath = 'permissions'): PermissionsPath {
+  if (isText(path)) return path;
+  if (isTextList(path)) return [...path];
+  if (Array.isArray(path) && path.length > 0 && path.every(isTextList)) return path.map((each) => [...each]);
+  throw new TypeError(
+    "permissionsClaim: write the name of the claim, or the way to it in a list, as in ['realm_access', 'roles'], or a list of such lists",
+  );
+}
+
+/** Reads the `alg` values of an option. Throws `TypeError` if the array is empty or has an unknown value. */
+export function readAlgorithms(names: readonly string[] = ['RS256']): ReadonlySet<string> {
+  if (!Array.isArray(names) || names.length === 0) throw new TypeError('algorithms: name at least one, in a list');
+  for (const alg of names) {
+    if (!algorithms.has(alg)) throw new TypeError(`algorithms: write any of ${[...algorithms.keys()].join(', ')}`);
+  }
+  return new Set(names);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isText);
+}
+
+function isSeconds(value: unknown, most: number): boolean {
+  return typeof value === 'number' && value >= 0 && value <= most;
+}

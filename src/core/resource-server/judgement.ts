@@ -1,0 +1,239 @@
+import { hash } from 'node:crypto';
+import { refuseByFirst } from '../checks.ts';
+import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
+import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
+import { AccessError, type Reason } from '../failures.ts';
+import type { ReadClientCertificate } from '../http/client-certificate.ts';
+import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
+import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import type { Decryption } from '../introspection/decryption.ts';
+import { chooseIntrospections, type Introspection } from '../introspection/introspection.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import { Refused } from '../refused.ts';
+import type { RevocationParts } from '../revocation/revocations.ts';
+import {
+  type AccessTokenRules,
+  readUnverifiedIssuer,
+  type TokenRules,
+  type ValidToken,
+  verifyAccessToken,
+} from '../token/access-token.ts';
+import { bindingChecks, type CertificateBinding } from '../token/claims.ts';
+import { verifyIntrospectedToken } from '../token/introspected-token.ts';
+import type { TokenCache } from '../token/token-cache.ts';
+import type { WithdrawalStep } from '../token/withdrawal.ts';
+import { type Access, grantAccess } from './access.ts';
+import type { Issuers } from './issuers/issuer-list.ts';
+import type { RefetchKeys } from './key-refetch.ts';
+import type { ServerNonces } from './server-nonces.ts';
+import type { Recheck } from './token-watch.ts';
+
+/** Configuration of one resource server, as authorization reads it. */
+export interface JudgementRules {
+  readonly mode: DpopMode;
+  readonly readExternalUrl: ReadExternalUrl;
+  /** True if the application listens to events. */
+  readonly isWatched: boolean;
+  readonly issuers: Pick<Issuers, 'find' | 'confirm'>;
+  readonly cache: TokenCache | undefined;
+  readonly decryption: Decryption | undefined;
+  readonly introspections: readonly Introspection[];
+  readonly readClientAddress: ReadClientAddress;
+  /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
+  readonly opaqueRules: TokenRules | undefined;
+  /** The ways in which a token can turn out to be withdrawn, in their order. */
+  readonly withdrawal: readonly WithdrawalStep[];
+  readonly revocations: RevocationParts | undefined;
+  readonly refetchKeys: RefetchKeys;
+  readonly readCertificate: ReadClientCertificate | undefined;
+  readonly certificates: CertificateBinding;
+  readonly verifyProof: VerifyProof;
+  readonly proofAlgorithms: ReadonlySet<string>;
+  readonly replay: ReplayStore | 'off';
+  readonly nonces: ServerNonces;
+  /** Returns seconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Returns the access that a request gets, or its refusal. Rejects for defects only. */
+export type Judge = (
+  request: ResourceRequest,
+  policy: Policy<unknown> | undefined,
+  connection: Connection | undefined,
+) => Promise<Access<unknown> | AccessError>;
+
+type Verified = ValidToken | AccessError;
+
+interface ReadRequest {
+  readonly request: ResourceRequest;
+  readonly connection: Connection | undefined;
+  readonly url: ExternalUrl;
+  readonly credentials: Credentials;
+  /** The token, or the JWT inside an encrypted one. */
+  readonly text: string;
+}
+
+const anyToken = checkPolicy({});
+
+/** Seconds between two checks of an open stream if no response is cached. */
+const leastRecheck = 1;
+
+/** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
+export function createJudge(rules: JudgementRules): Judge {
+  const { decryption, introspections, withdrawal, replay, nonces, now } = rules;
+
+  return async (request, policy, connection) => {
+    try {
+      const routePolicy = policy === undefined ? anyToken : checkPolicy(policy);
+      // Host and forwarded headers must always match their grammar, used or not (RFC 9112 §3.2).
+      const url = rules.readExternalUrl(request, connection);
+      if (url instanceof Refused) return url;
+      const credentials = readCredentials(request.headers, rules.mode);
+      if (credentials instanceof Refused) return credentials;
+      const opening = decryption === undefined ? credentials.token : decryption.decrypt(credentials.token);
+      const text = opening instanceof Promise ? await opening : opening;
+      if (text instanceof Refused) return text;
+      const call: ReadRequest = { request, connection, url, credentials, text };
+
+      const found = rules.issuers.find(request, url, text);
+      const trusted = found instanceof Promise ? await found : found;
+      if (trusted instanceof Refused) return trusted;
+      const asked = introspections.length > 0 ? findIntrospections(rules, text, trusted) : introspections;
+      const verifying = asked.length > 0 ? verifyByIntrospections(trusted, call, asked) : verifyByKeys(trusted, call);
+      const token = verifying instanceof Promise ? await verifying : verifying;
+      if ('reason' in token) return token;
+      const evidence = { claims: token.claims, kid: token.verifiedBy.kid, scopes: token.scopes };
+
+      for (const { refuse } of withdrawal) {
+        const refusing = refuse(token);
+        const withdrawn = refusing instanceof Promise ? await refusing : refusing;
+        if (withdrawn !== undefined) return withdrawn.attest(evidence);
+      }
+
+      const seconds = now();
+      const proof = verifyBinding(token, call, seconds);
+      if (proof instanceof Refused) return proof.attest(evidence);
+
+      const facts = { token, now: seconds, bindings: request.bindings };
+      // The issuer's policy comes first. Its schema only checks: handlers get the claims of the route's schema.
+      const judging = token.verifiedBy.issuer.policy?.judge(facts);
+      const general = judging instanceof Promise ? await judging : judging;
+      if (general instanceof Refused) return general.attest(evidence);
+      const routing = routePolicy.judge(facts);
+      const given = routing instanceof Promise ? await routing : routing;
+      if (given instanceof Refused) return given.attest(evidence);
+      const again = asked.length === 0 ? undefined : recheckBy(trusted, call, asked);
+      const { revocations } = rules;
+      const access = grantAccess({ token, credentials, revocations, again, now }, given, proof?.nonce);
+
+      // Last, so that only a proof that is otherwise accepted is recorded.
+      if (proof === undefined || replay === 'off' || request.proofWitnessed === true) return access;
+      const witnessing = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
+      const first = witnessing instanceof Promise ? await witnessing.catch(refuseUnwitnessed) : witnessing;
+      if (first instanceof AccessError) return nonces.refuse(first);
+      return first === true ? access : new Refused('proof_replayed').attest(evidence);
+    } catch (error) {
+      // A resolver, a store or a schema of the application may throw a refusal.
+      if (error instanceof AccessError) return error;
+      throw error;
+    }
+  };
+
+  /** Verifies by the issuer's keys. If the token's key is not cached, the keys are fetched once. */
+  function verifyByKeys(trusted: AccessTokenRules, call: ReadRequest): Verified | Promise<Verified> {
+    const verified = verifyByCachedKeys(trusted, call.text);
+    const fetched = verified instanceof Refused ? rules.refetchKeys(verified, trusted, call) : undefined;
+    return fetched === undefined ? verified : fetched.then(() => verifyByCachedKeys(trusted, call.text));
+  }
+
+  function verifyByCachedKeys(trusted: AccessTokenRules, text: string): ValidToken | Refused {
+    const seconds = now();
+    const known = rules.cache?.find(text, trusted.issuers, seconds);
+    const token = known ?? verifyAccessToken(text, trusted, seconds);
+    if (token instanceof Refused) return token;
+    rules.issuers.confirm(token.verifiedBy.issuer);
+    if (known === undefined) rules.cache?.remember(text, token);
+    return token;
+  }
+
+  /** Verifies by the introspections of issuers that are trusted for this request, until one does not call it inactive. */
+  async function verifyByIntrospections(
+    trusted: AccessTokenRules,
+    call: ReadRequest,
+    asked: readonly Introspection[],
+  ): Promise<Verified> {
+    let result: Verified = new Refused('invalid_issuer');
+    for (const each of asked) {
+      const token = trusted.issuers.get(each.issuer) ?? rules.opaqueRules;
+      if (token === undefined) continue;
+      const next = await verifyByIntrospection(call, each, token);
+      // An endpoint that did not respond may know the token, whatever the others say.
+      if (!isReason(result, 'introspection_unavailable') || !isReason(next, 'inactive_token')) result = next;
+      if (!isReason(next, 'inactive_token') && !isReason(next, 'introspection_unavailable')) break;
+    }
+    return result;
+  }
+
+  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: readonly Introspection[]): Recheck {
+    const seconds = Math.max(leastRecheck, ...asked.map(({ maxSeconds }) => maxSeconds));
+    return { seconds, verify: () => verifyByIntrospections(trusted, call, asked) };
+  }
+
+  async function verifyByIntrospection(
+    { request, connection, credentials: { token: text } }: ReadRequest,
+    asked: Introspection,
+    token: TokenRules,
+  ): Promise<Verified> {
+    const { issuer, audience } = asked;
+    const verify = async (since?: number): Promise<Verified> => {
+      const client = rules.readClientAddress(request, connection);
+      const answer = await asked.introspect(text, hashToken(text), client, since);
+      if (answer instanceof AccessError) return answer;
+      return verifyIntrospectedToken(answer, { token, issuer, audience, certificates: rules.certificates }, now());
+    };
+    const valid = await verify();
+    if ('reason' in valid) return valid;
+    // Without iat, only a response that is newer than the cutoff decides about the token.
+    const since = rules.revocations?.doubtOf(valid.claims);
+    return since === undefined ? valid : verify(since);
+  }
+
+  function verifyBinding(
+    { jkt, certificate }: ValidToken,
+    { request, connection, url, credentials: { scheme, token, proof } }: ReadRequest,
+    seconds: number,
+  ): VerifiedProof | Refused | undefined {
+    if (jkt === undefined && certificate === undefined && scheme === 'Bearer') return undefined;
+    const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, connection);
+    if (presented instanceof Refused) return presented;
+    const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme });
+    if (refusal !== undefined || jkt === undefined || proof === undefined) return refusal;
+    return rules.verifyProof({ proof, method: request.method, url, jkt, ath: hashToken(token), now: seconds });
+  }
+}
+
+/** Finds the introspections of a token; none for a token that is verified by its signature. */
+export function findIntrospections(
+  { introspections }: Pick<JudgementRules, 'introspections'>,
+  token: string,
+  { headers, issuers: trusted }: AccessTokenRules,
+): readonly Introspection[] {
+  return chooseIntrospections(introspections, token, { read: (jws) => readUnverifiedIssuer(jws, headers), trusted });
+}
+
+function isReason(result: Verified, reason: Reason): boolean {
+  return 'reason' in result && result.reason === reason;
+}
+
+/** Returns the base64url SHA-256 of an access token, which `ath` of a proof must equal (RFC 9449 §4.2). */
+function hashToken(token: string): string {
+  return hash('sha256', token, 'base64url');
+}
+
+/** An application's store may reject with any error: the client may try again. */
+function refuseUnwitnessed(cause: unknown): Witnessed {
+  return cause instanceof AccessError ? cause : new Refused('replay_store_unavailable', { cause });
+}

@@ -1,0 +1,287 @@
+import type { Nonces } from '../dpop/nonce.ts';
+import type { ReplayStore } from '../dpop/replay.ts';
+import type { FailureContext, Reason } from '../failures.ts';
+import type { ClientCertificateSource } from '../http/client-certificate.ts';
+import type { DpopMode, Scheme } from '../http/credentials.ts';
+import type { Trust } from '../http/external-url.ts';
+import type { DecryptionOptions } from '../introspection/decryption.ts';
+import type { DenyCheck } from '../introspection/deny-list.ts';
+import type { Introspection } from '../introspection/introspection.ts';
+import { isListPrefix } from '../introspection/status-list.ts';
+import type { ProofAlg } from '../jose/jws.ts';
+import type { KeySetEvent } from '../keys/key-set-options.ts';
+import { checkMembers } from '../option-members.ts';
+import type { Fetch } from '../outbound/http-client.ts';
+import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
+import type { Revocations } from '../revocation/revocations.ts';
+import type { TokenCacheOptions } from '../token/token-cache.ts';
+import type { Audit } from './audit.ts';
+import type { IssuerFinder, ResolveIssuers } from './issuers/issuer-finder.ts';
+import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleNames } from './issuers/token-rules.ts';
+import { type IssuerList, isFixed, readIssuerName, type TrustedIssuer } from './issuers/trusted-issuer.ts';
+
+/** Deviations from RFC 6750. */
+export interface RefusalStyle {
+  /** Bearer challenges with parameters, or without any. */
+  readonly challenge: 'full' | 'bare';
+  /** Status of refusals with `insufficient_scope`; 403 in RFC 6750 §3.1. */
+  readonly insufficientScopeStatus: 401 | 403;
+}
+
+/** Options for DPoP proofs (RFC 9449). */
+export interface DpopOptions {
+  /** Default `allowed`: Bearer and DPoP. */
+  readonly mode?: DpopMode;
+  /** `alg` values accepted in proofs. Default `ES256`. */
+  readonly algorithms?: readonly ProofAlg[];
+  /** Store of used proofs. Default: the memory of this process. */
+  readonly replay?: ReplayStore | 'off';
+  /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
+  readonly nonces?: Nonces;
+  /**
+   * `always` requires one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
+   * process, or the replay store, was started. Default: `always` with `nonces`, else `after-start`.
+   */
+  readonly nonceDemand?: 'always' | 'after-start';
+}
+
+/**
+ * Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. `keys`, `jwksUri` and
+ * `insecure` are for `issuer`.
+ */
+export interface AnyServerOptions<S extends Subject = Subject>
+  extends TokenRuleOptions,
+    Pick<TrustedIssuer, 'keys' | 'jwksUri' | 'insecure'> {
+  /** Rule for `sub` (RFC 9068 §2.2); with `optional`, `claims.sub` may be `undefined`. Default: `required`. */
+  readonly subject?: S;
+  /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
+  readonly issuer?: string;
+  /** Several issuers; or a function that names them for a request; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
+  readonly issuers?: IssuerList | ResolveIssuers | IssuerFinder;
+  /**
+   * Key sets that are open at the same time, if `issuers` is a function or has `find`; more are open only while requests wait for
+   * their keys. Beyond it, the key set idle for the longest time is closed; when it is used again, it continues with the
+   * keys that it had. Default 1000.
+   */
+  readonly maxOpenIssuers?: number;
+  /** Fetches keys instead of the built-in client, within the same limits. Default: `node:https`, or undici if the environment sets a proxy. */
+  readonly fetch?: Fetch;
+  /** PEM certificates trusted in addition to Node's roots when keys are fetched. Default: none. */
+  readonly ca?: string;
+  /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
+  readonly keysStale?: number;
+  /** Called for events of key sets, and for every grant and refusal. Errors it throws, or rejects with, are ignored. */
+  readonly onEvent?: (event: ResourceServerEvent) => unknown;
+  /** Records every decision: {@link createAudit}. While it is unavailable, requests are refused before the token is read. */
+  readonly audit?: Pick<Audit, 'isAvailable'> & Partial<Pick<Audit, 'record'>>;
+  readonly dpop?: DpopOptions;
+  /** Limits of the token cache; a token is cached on second use. Default: 10 000 tokens in at most 64 MiB. */
+  readonly tokenCache?: TokenCacheOptions | 'off';
+  /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
+  readonly trustProxy?: Trust;
+  /**
+   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs must match it, regardless of Host
+   * and X-Forwarded-*. Default: the URL of the request.
+   */
+  readonly externalUrl?: string;
+  /**
+   * Source of client certificates for bound tokens (RFC 8705): `tls`, the connection to this server, or `header`, the
+   * Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: none, and such tokens are refused.
+   */
+  readonly clientCertificate?: ClientCertificateSource;
+  /**
+   * Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. A list: an opaque token is sent to one
+   * endpoint after the other, until one reports it as active. Default: opaque tokens are refused.
+   */
+  readonly introspection?: Introspection | readonly Introspection[];
+  /** Keys for encrypted tokens. Default: they are refused. */
+  readonly decryption?: DecryptionOptions;
+  /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or an adapter to your own. Default: none. */
+  readonly denyList?: DenyCheck;
+  /** Ends tokens before they expire: what `createRevocations` returned. Several servers may share it. Default: none. */
+  readonly revocations?: Revocations;
+  /**
+   * https URLs that end in a slash. A token with a status list below one of them is checked against the list (experimental).
+   * Default: the claim `status` is ignored.
+   */
+  readonly statusLists?: readonly string[];
+  /**
+   * Form of error bodies. Your own function is called once for each response that differs; if it fails, the form is `detail`.
+   * Default `detail`.
+   */
+  readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
+  /** Deviations of challenges and statuses from RFC 6750, for clients that depend on them. Default: none. */
+  readonly refusalStyle?: RefusalStyle;
+  /** Seconds since the epoch. Default: the clock of this machine. */
+  readonly now?: () => number;
+}
+
+/** An issuer whose own rules say whom its tokens are for. */
+export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
+
+/** One issuer, or several. */
+type Issuers = { readonly issuers: IssuerList | ResolveIssuers | IssuerFinder } | { readonly issuer: string };
+
+/**
+ * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
+ * issuer; all else has a default.
+ */
+export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
+  ({ readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients> } | (Recipients & Issuers));
+
+/** An event of a resource server, for logs and metrics. It never holds a token, a proof or a key. */
+export type ResourceServerEvent =
+  /** Event of a key set that the server opened. */
+  | { readonly type: 'keys'; readonly issuer: string; readonly event: Exclude<KeySetEvent, { type: 'insecure' }> }
+  /** Plain http is allowed for an issuer and its keys. Emitted once, when its key set is opened. */
+  | { readonly type: 'insecure'; readonly issuer: string }
+  /** A request was admitted. */
+  | { readonly type: 'granted'; readonly method: string; readonly scheme: Scheme }
+  /**
+   * `context` has facts for the operator, such as `expected` and `received` of the check that failed; `cause` is the error if
+   * the reason is `unexpected` or a store failed.
+   */
+  | {
+      readonly type: 'refused';
+      readonly reason: Reason;
+      readonly method: string;
+      /** Path of the URL. A segment of more than 32 characters, or with an `@`, is `…`. */
+      readonly path: string;
+      readonly context: FailureContext | undefined;
+      readonly cause: unknown;
+    };
+
+export type Emit = (event: ResourceServerEvent) => void;
+
+/** Allowed values of each option, with their description. Other members are unknown options. */
+type Checks<O> = Readonly<Record<keyof O, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+const isAny = (): boolean => true; // its reader checks it
+const oneOf = (...values: readonly unknown[]): readonly [(value: unknown) => boolean, string] => [
+  (value) => values.includes(value),
+  `write ${values.join(' or ')}`,
+];
+const isRefusalStyle = (value: unknown): boolean => {
+  const { challenge, insufficientScopeStatus, ...others } = Object(value) as Record<string, unknown>;
+  const isKnown = ['full', 'bare'].includes(String(challenge)) && [401, 403].includes(Number(insufficientScopeStatus));
+  return isKnown && Object.keys(others).length === 0;
+};
+const hasMethod = (name: string) => (value: unknown) =>
+  isObject(value) && isFunction(Reflect.get(value as object, name));
+
+const tokenRuleChecks = Object.fromEntries(
+  tokenRuleNames.map((name) => [name, [isAny, '']]),
+) as unknown as Checks<TokenRuleOptions>; // one for each
+
+export const serverChecks: Checks<AnyServerOptions> = {
+  issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
+  keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
+  issuers: [
+    (value) => isFunction(value) || hasMethod('find')(value),
+    'write a list, a function that gives one, or an object with a function find(iss, request)',
+  ],
+  maxOpenIssuers: [
+    (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= 100_000,
+    'write a whole number of key sets, 1 to 100000',
+  ],
+  jwksUri: [isText, 'write the https URL of the JWK set'],
+  insecure: oneOf(true, false),
+  ...tokenRuleChecks,
+  clientCertificate: oneOf('tls', 'header'),
+  introspection: [
+    (value) => [value].flat().every(hasMethod('introspect')) && [value].flat().length > 0,
+    'write createIntrospection({ endpoint, issuer, clientId, clientSecret }), or a list of these',
+  ],
+  decryption: [isObject, 'write { keys: [privateKey] }'],
+  denyList: [hasMethod('denies'), 'write createDenyList(), or an object with a function denies(claims, kid)'],
+  revocations: [isObject, 'write createRevocations()'],
+  statusLists: [
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isListPrefix),
+    "write https URLs that end in a slash, as in ['https://idp.example/status/']",
+  ],
+  dpop: [isObject, "write an object, as in { mode: 'required' }"],
+  tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
+  fetch: [isFunction, 'write a function such as the global fetch'],
+  ca: [isText, 'write certificates in PEM'],
+  keysStale: [
+    (value) => typeof value === 'number' && value >= 0 && value <= 86_400,
+    'write seconds beyond freshness, 0 to 86400',
+  ],
+  onEvent: [isFunction, 'write a function'],
+  audit: [hasMethod('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
+  trustProxy: [
+    (value) => value === 'none' || value === 'all' || Array.isArray(value),
+    "write 'none', 'all', or a list of addresses and CIDR ranges such as ['10.0.0.0/8']; true is none of these",
+  ],
+  externalUrl: [isText, 'write the origin that clients call, as in https://api.example'],
+  errorBody: [
+    (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
+    `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,
+  ],
+  refusalStyle: [isRefusalStyle, "write { challenge: 'full' or 'bare', insufficientScopeStatus: 401 or 403 }"],
+  now: [isFunction, 'write a function that gives seconds since the epoch'],
+};
+
+export const dpopChecks: Checks<DpopOptions> = {
+  mode: oneOf('off', 'allowed', 'required'),
+  algorithms: [isAny, ''],
+  replay: [
+    (value) => value === 'off' || hasMethod('witness')(value),
+    'write off, or a store: createMemoryReplayStore(), await createRedisReplayStore(url)',
+  ],
+  nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+  nonceDemand: oneOf('always', 'after-start'),
+};
+
+/** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
+export function checkOptions(options: AnyServerOptions): void {
+  if (!isObject(options)) throw new TypeError('createResourceServer: write an object with issuer and audience');
+  check('createResourceServer', options, serverChecks);
+  check('dpop', options.dpop ?? {}, dpopChecks);
+  const { issuer, issuers } = options;
+  if ((issuer === undefined) === (issuers === undefined)) {
+    throw new TypeError("issuer: write issuer: 'https://idp.example/', or issuers with a list; one of the two");
+  }
+  for (const name of ['keys', 'jwksUri', 'insecure'] as const) {
+    if (options[name] !== undefined && issuer === undefined) {
+      throw new TypeError(`${name}: write it beside issuer; in issuers each has its own: [{ issuer, ${name} }]`);
+    }
+  }
+  if (options.maxOpenIssuers !== undefined && (issuers === undefined || isFixed(issuers))) {
+    throw new TypeError('maxOpenIssuers: it is for issuers as a function or with find; the keys of a list stay open');
+  }
+  checkIntrospection(options);
+  if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
+    throw new TypeError('nonces: nonceDemand always needs them; write createNonces({ secret })');
+  }
+  if (options.fetch !== undefined && options.ca !== undefined) {
+    throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
+  }
+}
+
+/** A fixed list of issuers can be checked now; a resolver is read with each request. */
+function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: AnyServerOptions): void {
+  if (introspection === undefined) return;
+  const asked = [introspection].flat();
+  if (!Array.isArray(issuers) && typeof issuers !== 'function' && asked.length > 1) {
+    throw new TypeError('introspection: with issuers.find, write one; an opaque token names no issuer to find');
+  }
+  if (!isFixed(issuers)) return;
+  const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
+  const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
+  if (names.length === 0 || asked.every((each) => names.includes(each.issuer))) return;
+  throw new TypeError(
+    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
+  );
+}
+
+function check<O extends object>(what: string, options: O, checks: Checks<O>): void {
+  checkMembers(what, options, Object.keys(checks));
+  for (const [name, [isRight, fix]] of Object.entries<Checks<O>[keyof O]>(checks)) {
+    const value: unknown = Reflect.get(options, name);
+    if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);
+  }
+}

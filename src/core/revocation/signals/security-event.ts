@@ -1,0 +1,110 @@
+import { isJsonObject, isTime, type JsonObject } from '../../jose/json.ts';
+import { Refused } from '../../refused.ts';
+import { hasAudience } from '../../token/claims.ts';
+import { type EventIssuer, verifyEventToken } from '../../token/event-token.ts';
+import type { EventCutoff } from '../revocations.ts';
+import { signalOfType, updateType, verificationType } from './signal-names.ts';
+import type { Stream } from './stream-options.ts';
+import type { RemoteStream } from './transmitter.ts';
+
+export type SecurityEvent =
+  | { readonly kind: 'cutoff'; readonly cutoff: EventCutoff }
+  /** `state` is `undefined` if nothing was requested. */
+  | { readonly kind: 'verification'; readonly state: string | undefined }
+  | { readonly kind: 'update'; readonly isPaused: boolean }
+  /** Nothing to do: an event that is not listed, or a subject that no token can be found by. */
+  | { readonly kind: 'ignored'; readonly cause: 'event' | 'subject_unsupported' | 'subject_foreign' };
+
+/** Error codes for a transmitter (RFC 8935 §2.4). */
+export type SecurityEventError = 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience';
+
+export interface SecurityEventRules {
+  readonly stream: Stream;
+  readonly issuer: EventIssuer;
+  /** The stream as its transmitter describes it. */
+  readonly remote: Pick<RemoteStream, 'id' | 'audiences'>;
+}
+
+const types: ReadonlySet<string | undefined> = new Set(['secevent+jwt', 'application/secevent+jwt']);
+
+/** Verifies a security event token (RFC 8417). An `Refused` is about the key, which may have to be fetched. */
+export function readSecurityEvent(
+  token: string,
+  { stream, issuer, remote }: SecurityEventRules,
+): SecurityEvent | SecurityEventError | Refused {
+  let defect: SecurityEventError = 'invalid_request';
+  const verified = verifyEventToken(token, {
+    types,
+    findIssuer(claims) {
+      if (claims['iss'] === issuer.issuer) return issuer;
+      defect = 'invalid_issuer';
+      return new Refused('invalid_issuer');
+    },
+    accepts({ aud, iat, jti, sub, exp, events, sub_id: subject }) {
+      if (!hasAudience(aud, remote.audiences)) {
+        defect = 'invalid_audience';
+        return false;
+      }
+      const hasOne =
+        isJsonObject(events) && Object.keys(events).length === 1 && Object.values(events).every(isJsonObject);
+      const isNamed = typeof jti === 'string' && jti !== '' && isTime(iat);
+      return hasOne && isNamed && isJsonObject(subject) && sub === undefined && exp === undefined;
+    },
+  });
+  if (!(verified instanceof Refused)) return interpret(verified.claims, stream, remote.id);
+  if (verified.reason === 'unknown_kid' || verified.reason === 'keys_unavailable') return verified;
+  return verified.reason === 'invalid_signature' || verified.reason === 'key_not_usable' ? 'invalid_key' : defect;
+}
+
+function interpret(
+  { events, sub_id: subject, iat }: JsonObject,
+  stream: Stream,
+  id: string,
+): SecurityEvent | SecurityEventError {
+  const [type = '', event] = Object.entries(events as Readonly<Record<string, JsonObject>>)[0] ?? []; // as was checked
+  const { state, status, event_timestamp: timestamp } = event ?? {};
+  // An event about a stream names it; it may be about another stream of this receiver (SSF 1.0 §8.1.4.1, §8.1.5).
+  const isAboutStream = type === verificationType || type === updateType;
+  if (isAboutStream && !isStream(subject as JsonObject, id)) return 'invalid_request'; // as was checked
+  if (type === verificationType) return { kind: 'verification', state: typeof state === 'string' ? state : undefined };
+  if (type === updateType) return { kind: 'update', isPaused: status !== 'enabled' };
+  const name = signalOfType.get(type);
+  if (name === undefined || !stream.events.includes(name)) return { kind: 'ignored', cause: 'event' };
+  const key = readSubject(subject as JsonObject, stream.issuer); // as was checked
+  if (typeof key === 'string') return { kind: 'ignored', cause: `subject_${key}` };
+  const before = typeof timestamp === 'number' && timestamp >= 0 ? timestamp : Number(iat);
+  return { kind: 'cutoff', cutoff: { issuer: stream.issuer, ...key, before, event: name } };
+}
+
+function isStream({ format, id }: JsonObject, stream: string): boolean {
+  return format === 'opaque' && id === stream;
+}
+
+/** Tokens that a subject identifies: those with this value. */
+type SubjectKey = Pick<EventCutoff, 'kind' | 'value'>;
+type SubjectDefect = 'unsupported' | 'foreign';
+
+/**
+ * Reads a subject (RFC 9493). `unsupported` for a format that no token can be found by, `foreign` for another issuer.
+ * A complex subject stands for its session, or for its user if it has none that a token can be found by.
+ */
+function readSubject(subject: JsonObject, issuer: string): SubjectKey | SubjectDefect {
+  if (subject['format'] !== 'complex') return readSimple(subject, issuer, 'sub');
+  const { session, user } = subject;
+  const ofSession = isJsonObject(session) ? readSimple(session, issuer, 'sid') : 'unsupported';
+  if (ofSession !== 'unsupported') return ofSession;
+  return isJsonObject(user) ? readSimple(user, issuer, 'sub') : 'unsupported';
+}
+
+function readSimple(subject: JsonObject, issuer: string, kind: 'sub' | 'sid'): SubjectKey | SubjectDefect {
+  const { format, iss, sub, id, jti } = subject;
+  if (format === 'opaque') return key(kind, id);
+  if (format === 'jwt_id') return iss === issuer ? key('jti', jti) : 'foreign';
+  // The subject of an issuer is a user, and not a session.
+  if (format === 'iss_sub' && kind === 'sub') return iss === issuer ? key('sub', sub) : 'foreign';
+  return 'unsupported';
+}
+
+function key(kind: SubjectKey['kind'], value: unknown): SubjectKey | SubjectDefect {
+  return typeof value === 'string' && value !== '' && value.length <= 1024 ? { kind, value } : 'unsupported';
+}

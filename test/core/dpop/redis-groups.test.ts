@@ -1,0 +1,97 @@
+import { createClient, createCluster } from '@redis/client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createNonces } from '../../../src/core/dpop/nonce.ts';
+import { needs } from '../../support/programs.ts';
+import { startTestRedis } from '../../support/redis.ts';
+import { type RedisGroup, startCluster, startSentinels } from '../../support/redis-groups.ts';
+import { openStore, refusal, until } from '../../support/redis-store.ts';
+
+const jkt = 'A'.repeat(43);
+const now = (): number => Math.floor(Date.now() / 1000);
+/** The last moment of a proof that is made in three seconds: after whatever is lost now. */
+const later = (): number => now() + 303;
+const nonces = createNonces({ secret: 'a secret of thirty-two characters' });
+
+describe.each([
+  { kind: 'sentinels', start: startSentinels, key: 'portcullis:probe', programs: ['redis-server', 'redis-sentinel'] },
+  { kind: 'a cluster', start: startCluster, key: '{portcullis:serve}:probe', programs: ['redis-server'] },
+] as const)('a replay store behind $kind', ({ start, key, programs }) => {
+  async function open(): Promise<RedisGroup> {
+    const group = await start();
+    onTestFinished(() => group.stop());
+    return group;
+  }
+
+  it('a failover in the middle → nothing used is accepted again, new proofs are, after a required nonce', {
+    ...needs(...programs),
+    timeout: 60_000,
+  }, async () => {
+    const group = await open();
+    const changes: string[] = [];
+    const stores = [
+      await openStore(group.url, { timeout: 1, onConnection: (state) => changes.push(state) }),
+      await openStore(group.url, { timeout: 1 }),
+    ] as const;
+    await until(() => stores.every(({ connected }) => connected));
+    const used = later();
+    expect(await stores[0].witness(jkt, 'used', used)).toBe(true);
+    expect(await stores[1].witness(jkt, 'used', used)).toBe(false);
+    await until(() => now() > used - 300);
+
+    await group.failOver(key);
+    // The replica may lack the record: the last ones of a master are lost with it.
+    const master = await group.findMaster(key);
+    for (const record of /\S*:jti:\S+/g.exec(await master.command('KEYS', '*:jti:*')) ?? []) {
+      await master.command('DEL', record);
+    }
+    await until(() => stores.every(({ connected }) => connected));
+    let attempt = 0;
+    for (const store of stores) {
+      expect(await store.witness(jkt, 'used', used)).not.toBe(true);
+      await until(async () => {
+        const { reason } = await refusal(store.witness(jkt, `old ${attempt++}`, used));
+        return reason === 'proof_before_start';
+      });
+    }
+    const nonce = nonces.issue(now(), stores[0].generation);
+    const read = () => nonces.read(nonce, now());
+    expect(await stores[1].witness(jkt, 'new', now() + 180, read)).toBe(true);
+    expect(await stores[0].witness(jkt, 'new', now() + 180, read)).toBe(false);
+    const newer = later();
+    expect(await stores[0].witness(jkt, 'newer', newer)).toBe(true);
+    expect(await stores[1].witness(jkt, 'newer', newer)).toBe(false);
+    expect(changes[0]).toBe('up');
+  });
+});
+
+describe('a client of the caller’s own', needs('redis-server'), () => {
+  it('one Redis → used, and left connected', async () => {
+    const redis = await startTestRedis();
+    onTestFinished(() => redis.stop());
+    const client = createClient({ url: redis.url });
+    onTestFinished(() => client.destroy());
+    client.on('error', () => undefined);
+    const store = await openStore(client);
+    await client.connect();
+    await until(() => store.connected);
+    expect(await store.witness(jkt, 'a', later())).toBe(true);
+    expect(await store.witness(jkt, 'a', later())).toBe(false);
+    store.close();
+    expect(client.isReady).toBe(true);
+    expect((await refusal(store.witness(jkt, 'a', later()))).reason).toBe('replay_store_unavailable');
+  });
+
+  it('a cluster → all keys are in one slot', { timeout: 60_000 }, async () => {
+    const group = await startCluster();
+    onTestFinished(() => group.stop());
+    const [, nodes = ''] = group.url.split('//');
+    const client = createCluster({ rootNodes: nodes.split(',').map((node) => ({ url: `redis://${node}` })) });
+    client.on('error', () => undefined);
+    await client.connect();
+    onTestFinished(() => client.destroy());
+    const store = await openStore(client, { namespace: 'gate' });
+    await until(() => store.connected);
+    for (let index = 0; index < 20; index++) expect(await store.witness(jkt, `${index}`, later())).toBe(true);
+    expect(await store.witness(jkt, '0', later())).toBe(false);
+  });
+});

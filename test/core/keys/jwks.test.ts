@@ -1,0 +1,86 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/core/jose/json.ts';
+import { type DroppedKey, readJwks } from '../../../src/core/keys/jwks.ts';
+import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
+import { takeRsaKeys } from '../../support/rsa-keys.ts';
+
+const rsa = takeRsaKeys().publicKey.export({ format: 'jwk' });
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
+
+describe('readJwks', () => {
+  it('usable keys → by kid', () => {
+    const { keys, published, dropped } = readJwks({
+      keys: [
+        { ...rsa, kid: 'a' },
+        { ...ec, kid: 'b' },
+      ],
+    });
+    expect([...keys.keys()]).toEqual(['a', 'b']);
+    expect([...published]).toEqual(['a', 'b']);
+    expect(dropped).toEqual([]);
+  });
+
+  it.each<[string, DroppedKey, unknown]>([
+    ['without kid', { kid: undefined, why: 'no_kid' }, rsa],
+    ['with a kid that is no string', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 7 }],
+    ['with a list for its kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: ['good'] }],
+    ['with an empty kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: '' }],
+    ['with a kid over 256 characters', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 'x'.repeat(257) }],
+    ['with a kid that is there already', { kid: 'good', why: 'duplicate_kid' }, { ...ec, kid: 'good' }],
+    ['that is symmetric', { kid: 'b', why: 'symmetric' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
+    ['for encryption', { kid: 'b', why: 'not_for_signatures' }, { ...rsa, kid: 'b', use: 'enc' }],
+    ['that is a string', { kid: undefined, why: 'malformed' }, 'key'],
+    ['that is null', { kid: undefined, why: 'malformed' }, null],
+  ])('a key %s is dropped, the rest is used', (_, dropped, entry) => {
+    const jwks = readJwks({ keys: [{ ...rsa, kid: 'good' }, entry] });
+    expect([...jwks.keys.keys()]).toEqual(['good']);
+    expect(jwks.dropped).toEqual([dropped]);
+    expect([...jwks.published]).toEqual([...new Set(['good', dropped.kid ?? 'good'])]);
+  });
+
+  it('a key that is dropped still counts as published', () => {
+    const { keys, published } = readJwks({ keys: [{ ...rsa, kid: 'enc', use: 'enc' }] });
+    expect(keys.size).toBe(0);
+    expect([...published]).toEqual(['enc']);
+  });
+
+  it('a kid shared with a key for encryption → the key for signatures', () => {
+    const { keys } = readJwks({
+      keys: [
+        { ...rsa, kid: 'a', use: 'enc' },
+        { ...ec, kid: 'a', use: 'sig' },
+      ],
+    });
+    expect(keys.get('a')?.algs).toEqual(new Set(['ES256']));
+  });
+
+  it('kids that are names of prototype members are plain kids', () => {
+    const { keys } = readJwks({
+      keys: [
+        { ...ec, kid: '__proto__' },
+        { ...ec, kid: 'constructor' },
+      ],
+    });
+    expect([...keys.keys()]).toEqual(['__proto__', 'constructor']);
+  });
+
+  it('a kid of 256 characters is used', () => {
+    expect([...readJwks({ keys: [{ ...ec, kid: 'x'.repeat(256) }] }).keys.keys()]).toEqual(['x'.repeat(256)]);
+  });
+
+  it('100 keys are read, 101 are refused as a whole', () => {
+    const entries = Array.from({ length: 101 }, (_, index) => ({ ...ec, kid: `key-${index}` }));
+    expect(readJwks({ keys: entries.slice(0, 100) }).keys.size).toBe(100);
+    expect(() => readJwks({ keys: entries })).toThrow(new ProviderError('too_many_keys', { detail: '101' }));
+  });
+
+  it.each<[string, JsonObject]>([
+    ['no keys', {}],
+    ['null', { keys: null }],
+    ['an object of keys', { keys: { a: rsa } }],
+    ['keys in other case', { Keys: [] }],
+  ])('%s → not_a_key_set', (_, document) => {
+    expect(() => readJwks(document)).toThrow(expect.objectContaining({ kind: 'not_a_key_set' }));
+  });
+});

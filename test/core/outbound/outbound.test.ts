@@ -1,0 +1,514 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { inspect } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { ByteStream, Fetch, FetchResponse } from '../../../src/core/outbound/http-client.ts';
+import { createOutbound, type Outbound, type OutboundOptions } from '../../../src/core/outbound/outbound.ts';
+import type { ProviderError } from '../../../src/core/outbound/provider-error.ts';
+import { findFreePort } from '../../../tools/shared/network.js';
+import { type ForwardProxy, startForwardProxy } from '../../support/forward-proxy.ts';
+import { needs } from '../../support/programs.ts';
+import { type ProviderFault, startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+
+const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 };
+let provider: TestProvider;
+let outbounds: Outbound[] = [];
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterEach(() => {
+  for (const each of outbounds) each.close();
+  outbounds = [];
+  provider.mend();
+  provider.setMaxAge(undefined);
+});
+afterAll(() => provider.close());
+
+function open(options: OutboundOptions = {}, connections?: number): Outbound {
+  const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options }, connections);
+  outbounds.push(outbound);
+  return outbound;
+}
+
+/** Listens on a free loopback port until the test ends. */
+async function listen(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port; // a TCP server that listens has an address of this shape
+}
+
+function bytes(text: string | Uint8Array): AsyncIterable<Uint8Array> {
+  return new Blob([text]).stream();
+}
+
+function answering(response: Partial<FetchResponse>): Fetch {
+  return async () => ({ status: 200, redirected: false, headers: new Headers(), body: bytes('{}'), ...response });
+}
+
+/** The error that a call ends in. */
+async function failureOf(call: Promise<unknown>): Promise<ProviderError> {
+  try {
+    await call;
+  } catch (error) {
+    return error as ProviderError; // whether it is one is what each test checks
+  }
+  throw new Error('The call did not fail.');
+}
+
+describe('a response over TLS', () => {
+  it('is a JSON object', async () => {
+    const { value, maxAge } = await open().fetchJson(provider.jwksUri, limits);
+    expect(value['keys']).toHaveLength(1);
+    expect(maxAge).toBeUndefined();
+  });
+
+  it('tells its max-age', async () => {
+    provider.setMaxAge(120);
+    expect((await open().fetchJson(provider.jwksUri, limits)).maxAge).toBe(120);
+  });
+
+  it('trusts Node’s own roots alone without an extra authority → tls', async () => {
+    const outbound = createOutbound({ environment: {} });
+    outbounds.push(outbound);
+    const error = await failureOf(outbound.fetchJson(provider.jwksUri, limits));
+    expect(error).toMatchObject({ name: 'ProviderError', kind: 'tls' });
+    expect(error.message).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+  });
+
+  it('for a name that is not in the certificate → tls', async () => {
+    // 127.0.0.2 is loopback, but no address of the certificate.
+    const alias = await startTestProvider({ host: '127.0.0.2' });
+    try {
+      const outbound = open({ ca: alias.ca });
+      const url = `https://127.0.0.2:${alias.port}/`;
+      expect(await failureOf(outbound.fetchJson(url, limits))).toMatchObject({ kind: 'tls' });
+    } finally {
+      await alias.close();
+    }
+  });
+
+  it('reuses the connection for the next call', async () => {
+    const outbound = open();
+    await outbound.fetchJson(provider.jwksUri, limits);
+    const before = await provider.connections();
+    await outbound.fetchJson(`${provider.issuer}.well-known/openid-configuration`, limits);
+    expect(await provider.connections()).toBe(before);
+  });
+
+  it.each<[ProviderFault, string]>([
+    ['reset', 'network'],
+    ['status_500', 'status'],
+    ['not_found', 'status'],
+    ['garbage', 'not_json'],
+    ['huge', 'too_large'],
+    ['redirect', 'redirect'],
+  ])('%s → %s', async (fault, kind) => {
+    provider.inject(fault);
+    const error = await failureOf(open().fetchJson(provider.jwksUri, limits));
+    expect(error).toMatchObject({ name: 'ProviderError', kind });
+    expect(provider.requests('/elsewhere')).toBe(0);
+  });
+
+  it.each<ProviderFault>(['hang', 'drip'])('%s → timeout', async (fault) => {
+    provider.inject(fault);
+    const call = open().fetchJson(provider.jwksUri, { ...limits, timeoutSeconds: 0.2 });
+    expect(await failureOf(call)).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('a TLS handshake that does not end → network after 3 s, though more time is allowed', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const silent = createServer();
+    const port = await listen(silent);
+    const failure = failureOf(open().fetchJson(`https://127.0.0.1:${port}/`, limits));
+    const [socket] = await once(silent, 'connection');
+    vi.advanceTimersByTime(3000);
+    expect(await failure).toMatchObject({ kind: 'network', message: expect.stringContaining('ETIMEDOUT') });
+    await once(socket.resume(), 'close');
+  });
+
+  it('connection refused → network, with the code', async () => {
+    await provider.down();
+    const error = await failureOf(open().fetchJson(provider.jwksUri, limits));
+    await provider.up();
+    expect(error).toMatchObject({ kind: 'network' });
+    expect(error.message).toContain('ECONNREFUSED');
+    expect(error.cause).toBeDefined();
+  });
+
+  it('http → TypeError', async () => {
+    const call = open().fetchJson('http://localhost/', limits);
+    await expect(call).rejects.toThrow(new TypeError('Only https URLs are fetched.'));
+  });
+});
+
+describe('a response without TLS', () => {
+  const fetchPlain = async (respond: RequestListener) => {
+    const port = await listen(createHttpServer(respond));
+    const outbound = createOutbound({ insecure: true, environment: {} });
+    outbounds.push(outbound);
+    return outbound.fetchJson(`http://127.0.0.1:${port}/keys`, limits);
+  };
+
+  it('with insecure → a JSON object; no coding is accepted in the request', async () => {
+    let sent: IncomingHttpHeaders = {};
+    const { value } = await fetchPlain((request, response) => {
+      sent = request.headers;
+      response.end('{"keys":[]}');
+    });
+    expect(value).toEqual({ keys: [] });
+    expect(sent).toEqual({ accept: 'application/json', host: expect.any(String), connection: 'keep-alive' });
+  });
+
+  it('two cache-control lines → the first max-age', async () => {
+    const cacheControl = ['public', 'max-age=7', 'max-age=8'];
+    const fetched = await fetchPlain((_, response) => response.setHeader('cache-control', cacheControl).end('{}'));
+    expect(fetched.maxAge).toBe(7);
+  });
+
+  it.each<[string, string, RequestListener]>([
+    ['gzip', 'not_json', (_, out) => out.setHeader('content-encoding', 'gzip').end(gzipSync('{}'))],
+    ['cut off', 'network', (_, out) => out.writeHead(200, { 'content-length': 9 }).write('{', () => out.destroy())],
+    ['101', 'network', (_, out) => out.writeHead(101, { connection: 'upgrade', upgrade: 'x' }).end()],
+    ['headers over 16 KiB', 'network', (_, out) => out.setHeader('x-long', 'x'.repeat(20_000)).end('{}')],
+  ])('%s → %s', async (_, kind, respond) => {
+    expect(await failureOf(fetchPlain(respond))).toMatchObject({ name: 'ProviderError', kind });
+  });
+});
+
+describe('a form that is posted', () => {
+  const form = { body: 'token=a%2Bb', authorization: 'Basic YTpi' };
+
+  it('goes out with its credentials, and its response is a JSON object', async () => {
+    const sent: unknown[] = [];
+    const outbound = open({
+      fetch: (url, init) => {
+        sent.push({ url, ...init });
+        return answering({ body: bytes('{"active":true}') })(url, init);
+      },
+    });
+    const { value } = await outbound.postForm('https://idp.example.test/introspect', form, limits);
+    expect(value).toEqual({ active: true });
+    expect(sent).toEqual([
+      {
+        url: 'https://idp.example.test/introspect',
+        method: 'POST',
+        headers: {
+          accept: 'application/json',
+          authorization: form.authorization,
+          'content-type': 'application/x-www-form-urlencoded',
+        },
+        body: form.body,
+        redirect: 'manual',
+        signal: expect.any(AbortSignal),
+      },
+    ]);
+  });
+
+  it('over TLS → a response', async () => {
+    const { value } = await open().postForm(provider.jwksUri, form, limits);
+    expect(value['keys']).toHaveLength(1);
+  });
+
+  it.each<[ProviderFault, string]>([
+    ['redirect', 'redirect'],
+    ['huge', 'too_large'],
+    ['status_500', 'status'],
+    ['reset', 'network'],
+  ])('%s → %s, and the credentials go nowhere else', async (fault, kind) => {
+    provider.inject(fault);
+    const error = await failureOf(open().postForm(provider.jwksUri, form, limits));
+    expect(error).toMatchObject({ kind });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/YTpi|a%2Bb/);
+    expect(provider.requests('/elsewhere')).toBe(0);
+  });
+
+  it('hangs → timeout; http → TypeError; after close → closed', async () => {
+    provider.inject('hang');
+    const outbound = open({}, 4);
+    const calls = Array.from({ length: 4 }, () =>
+      failureOf(outbound.postForm(provider.jwksUri, form, { ...limits, timeoutSeconds: 1.5 })),
+    );
+    // As many connections as were asked for: one that hangs holds up no other.
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(4));
+    for (const call of calls) expect(await call).toMatchObject({ kind: 'timeout' });
+    await expect(outbound.postForm('http://localhost/', form, limits)).rejects.toBeInstanceOf(TypeError);
+    outbound.close();
+    expect(await failureOf(outbound.postForm(provider.jwksUri, form, limits))).toMatchObject({ kind: 'closed' });
+  });
+});
+
+describe('close', () => {
+  it('ends a call in flight with closed, and drops its connection', async () => {
+    provider.inject('hang');
+    const outbound = open();
+    const before = provider.requests('jwks');
+    const failure = failureOf(outbound.fetchJson(provider.jwksUri, limits));
+    await vi.waitFor(() => expect(provider.requests('jwks')).toBe(before + 1));
+    outbound.close();
+    expect(await failure).toMatchObject({ kind: 'closed' });
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+  });
+
+  it('while the client is loaded → closed, and no connection', async () => {
+    const outbound = open();
+    const failure = failureOf(outbound.fetchJson(provider.jwksUri, limits));
+    const before = provider.requests('jwks');
+    outbound.close();
+    expect(await failure).toMatchObject({ kind: 'closed' });
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+    expect(provider.requests('jwks')).toBe(before);
+  });
+
+  it('drops idle connections', async () => {
+    const outbound = open();
+    await outbound.fetchJson(provider.jwksUri, limits);
+    expect(await provider.connections()).toBe(1);
+    outbound.close();
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+  });
+
+  it('refuses later calls with closed', async () => {
+    const outbound = open();
+    outbound.close();
+    expect(await failureOf(outbound.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'closed' });
+  });
+});
+
+describe('a fetch of the caller', () => {
+  it('can be the global one', async () => {
+    const call = open({ fetch }).fetchJson(provider.jwksUri, limits);
+    // It knows nothing of the extra authority: that it got as far as the certificate shows that it was used.
+    expect(await failureOf(call)).toMatchObject({ kind: 'tls' });
+  });
+
+  it('requests JSON, without redirects', async () => {
+    const spy = vi.fn(answering({}));
+    await open({ fetch: spy }).fetchJson('https://idp.example.test/', limits);
+    expect(spy).toHaveBeenCalledExactlyOnceWith('https://idp.example.test/', {
+      method: 'GET',
+      headers: { accept: 'application/json' },
+      redirect: 'manual',
+      signal: expect.any(AbortSignal),
+    });
+  });
+
+  it.each<[string, Partial<FetchResponse>, string]>([
+    ['of status 300', { status: 300 }, 'redirect'],
+    ['of status 399', { status: 399 }, 'redirect'],
+    ['of status 400', { status: 400 }, 'status'],
+    ['that followed a redirect', { redirected: true }, 'redirect'],
+    ['that hides a redirect', { status: 0, body: null }, 'redirect'],
+    ['without a body', { body: null }, 'not_json'],
+    ['one byte over the limit', { body: bytes(`"${'x'.repeat(limits.maxBytes - 1)}"`) }, 'too_large'],
+    ['that is still compressed', { body: bytes(gzipSync('{}')) }, 'not_json'],
+    ['that is an array', { body: bytes('[]') }, 'not_json'],
+    ['with a member twice', { body: bytes('{"keys":[],"keys":[]}') }, 'not_json'],
+  ])('a response %s → refused', async (_, response, kind) => {
+    const call = open({ fetch: answering(response) }).fetchJson('https://idp.example.test/', limits);
+    expect(await failureOf(call)).toMatchObject({ kind });
+  });
+
+  it('a response with a status other than 200 → the error names it', async () => {
+    const call = open({ fetch: answering({ status: 418 }) }).fetchJson('https://idp.example.test/', limits);
+    expect((await failureOf(call)).message).toMatch(/ \(418\)$/);
+  });
+
+  it('exactly at the limit is read', async () => {
+    const body = `{"a":"${'x'.repeat(limits.maxBytes - 8)}"}`;
+    const call = open({ fetch: answering({ body: bytes(body) }) }).fetchJson('https://idp.example.test/', limits);
+    await expect(call).resolves.toMatchObject({ value: { a: expect.any(String) } });
+  });
+
+  it('an endless body is left after the limit, not read on', async () => {
+    let sent = 0;
+    async function* endless() {
+      for (;;) {
+        sent++;
+        yield new Uint8Array(64 * 1024);
+      }
+    }
+    const call = open({ fetch: answering({ body: endless() }) }).fetchJson('https://idp.example.test/', limits);
+    expect(await failureOf(call)).toMatchObject({ kind: 'too_large' });
+    expect(sent).toBe(5);
+  });
+
+  it('a body that can only be read chunk by chunk is read, and left after the limit', async () => {
+    const cancel = vi.fn(async () => undefined);
+    const streamOf = (...chunks: readonly Uint8Array[]): ByteStream => ({
+      getReader: () => {
+        const left = [...chunks];
+        return { read: async () => ({ value: left.shift() }), cancel };
+      },
+    });
+    const [start, end] = [Buffer.from('{"a"'), Buffer.from(':1}')];
+    const read = (body: ByteStream) =>
+      open({ fetch: answering({ body }) }).fetchJson('https://idp.example.test/', { ...limits, maxBytes: 7 });
+    await expect(read(streamOf(start, end))).resolves.toMatchObject({ value: { a: 1 } });
+    cancel.mockReset();
+    cancel.mockRejectedValue(new Error('it is gone already'));
+    expect(await failureOf(read(streamOf(start, start)))).toMatchObject({ kind: 'too_large' });
+    expect(cancel).toHaveBeenCalledOnce();
+  });
+
+  it('is enough where the built-in client cannot be loaded', async () => {
+    vi.doMock('#undici', () => {
+      throw new Error('no sockets here');
+    });
+    const { value } = await open({ fetch: answering({}) }).fetchJson('https://idp.example.test/', limits);
+    expect(value).toEqual({});
+    const proxied = open({ environment: { HTTPS_PROXY: 'http://127.0.0.1:1' } });
+    expect(await failureOf(proxied.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
+    vi.doUnmock('#undici');
+  });
+
+  it('that does not heed its signal is bound in time', async () => {
+    const outbound = open({ fetch: () => new Promise(() => undefined) });
+    const call = outbound.fetchJson('https://idp.example.test/', { ...limits, timeoutSeconds: 0.05 });
+    expect(await failureOf(call)).toMatchObject({ kind: 'timeout' });
+  });
+
+  it.each([
+    ['max-age=60', 60],
+    ['public, max-age=15, stale-while-revalidate=15', 15],
+    ['MAX-AGE="30"', 30],
+    ['s-maxage=60', undefined],
+    ['no-store', undefined],
+    ['max-age=soon', undefined],
+    ['max-age=1, max-age=2', 1],
+  ])('cache-control %s → max-age %s', async (header, seconds) => {
+    const headers = new Headers({ 'cache-control': header });
+    const outbound = open({ fetch: answering({ headers }) });
+    expect((await outbound.fetchJson('https://idp.example.test/', limits)).maxAge).toBe(seconds);
+  });
+
+  it.each<[string, unknown]>([
+    ['a string', 'broken'],
+    ['an error whose code is no code', Object.assign(new Error('x'), { code: 'with spaces\n' })],
+    ['an error whose code is a number', Object.assign(new Error('x'), { code: 7 })],
+  ])('that throws %s → network, and nothing of it in the message', async (_, thrown) => {
+    const call = open({ fetch: () => Promise.reject(thrown) }).fetchJson('https://idp.example.test/', limits);
+    const error = await failureOf(call);
+    expect(error).toMatchObject({ kind: 'network', cause: thrown });
+    expect(error.message).toBe('The identity provider could not be reached.');
+  });
+
+  it('that throws an error which is its own cause → network', async () => {
+    const thrown: Error = new Error('round');
+    thrown.cause = thrown;
+    const call = open({ fetch: () => Promise.reject(thrown) }).fetchJson('https://idp.example.test/', limits);
+    expect(await failureOf(call)).toMatchObject({ kind: 'network' });
+  });
+});
+
+describe('options', () => {
+  it('a certificate authority that is not PEM → TypeError', () => {
+    expect(() => createOutbound({ ca: 'not a certificate' })).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        message: 'The extra certificate authority is not a certificate in PEM.',
+        cause: expect.any(Error),
+      }),
+    );
+  });
+
+  it.each(['socks5://proxy.example.test', 'http://user:s3cret@', 'http://user:s3cret%zz@proxy.example.test'])(
+    'the proxy address %s → TypeError that does not repeat it',
+    (address) => {
+      let thrown: unknown;
+      try {
+        createOutbound({ environment: { HTTPS_PROXY: address } });
+      } catch (error) {
+        thrown = error;
+      }
+      expect(thrown).toEqual(new TypeError('HTTPS_PROXY is not an http:// or https:// address.'));
+      expect(inspect(thrown)).not.toContain('s3cret');
+      expect(inspect(thrown)).not.toContain('example.test');
+    },
+  );
+
+  it('a proxy that is reached over TLS is allowed', () => {
+    expect(() => open({ environment: { HTTPS_PROXY: 'https://proxy.example.test' } })).not.toThrow();
+  });
+
+  it('the environment of the process is the default', async () => {
+    vi.stubEnv('https_proxy', `http://127.0.0.1:${await findFreePort()}`);
+    const outbound = createOutbound({ ca: provider.ca });
+    outbounds.push(outbound);
+    vi.unstubAllEnvs();
+    expect(await failureOf(outbound.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
+  });
+});
+
+describe('a forward proxy', needs('tinyproxy'), () => {
+  const credentials = { user: 'gate', password: 's3cret' };
+  let proxy: ForwardProxy;
+  let guarded: ForwardProxy;
+
+  beforeAll(async () => {
+    proxy = await startForwardProxy({ port: provider.port });
+    guarded = await startForwardProxy({ port: provider.port, credentials });
+  });
+  afterAll(() => Promise.all([proxy.close(), guarded.close()]));
+
+  async function connectsOf(environment: Record<string, string>): Promise<number> {
+    const before = (await proxy.connects()).length;
+    const { value } = await open({ environment }).fetchJson(provider.jwksUri, limits);
+    expect(value['keys']).toHaveLength(1);
+    return (await proxy.connects()).length - before;
+  }
+
+  it.each(['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'])('in %s is used', async (name) => {
+    expect(await connectsOf({ [name]: proxy.url })).toBe(1);
+    expect(await proxy.connects()).toContain(provider.domain);
+  });
+
+  it('without a scheme is taken as http', async () => {
+    expect(await connectsOf({ HTTPS_PROXY: proxy.url.replace('http://', '') })).toBe(1);
+  });
+
+  it.each(['localhost', 'other.example.test,localhost', '*'])('is left out for NO_PROXY=%s', async (noProxy) => {
+    expect(await connectsOf({ HTTPS_PROXY: proxy.url, NO_PROXY: noProxy })).toBe(0);
+    expect(await connectsOf({ HTTPS_PROXY: proxy.url, no_proxy: noProxy })).toBe(0);
+  });
+
+  it('is not left out for another host in NO_PROXY', async () => {
+    expect(await connectsOf({ HTTPS_PROXY: proxy.url, NO_PROXY: 'other.example.test' })).toBe(1);
+  });
+
+  it('a proxy that requires credentials gets those in its address', async () => {
+    const environment = { HTTPS_PROXY: guarded.url };
+    await expect(open({ environment }).fetchJson(provider.jwksUri, limits)).resolves.toBeDefined();
+  });
+
+  it('that refuses the credentials → network, with nothing of them in the error', async () => {
+    const environment = { HTTPS_PROXY: guarded.url.replace('s3cret', 'wr0ng') };
+    const error = await failureOf(open({ environment }).fetchJson(provider.jwksUri, limits));
+    expect(error).toMatchObject({ kind: 'network' });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toContain('wr0ng');
+  });
+
+  it('that does not reach the provider → network', async () => {
+    const environment = { HTTPS_PROXY: proxy.url };
+    const call = open({ environment }).fetchJson('https://localhost:1/', limits);
+    expect(await failureOf(call)).toMatchObject({ kind: 'network' });
+  });
+
+  it('that is dead → network, with nothing of its credentials in the error', async () => {
+    const environment = { HTTPS_PROXY: `http://gate:s3cret@127.0.0.1:${await findFreePort()}` };
+    const error = await failureOf(open({ environment }).fetchJson(provider.jwksUri, limits));
+    expect(error).toMatchObject({ kind: 'network' });
+    expect(error.message).toContain('ECONNREFUSED');
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toContain('s3cret');
+  });
+
+  it('drops its tunnel on close', async () => {
+    const outbound = open({ environment: { HTTPS_PROXY: proxy.url } });
+    await outbound.fetchJson(provider.jwksUri, limits);
+    outbound.close();
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { ProviderError, type ProviderFailure, toProviderError } from '../../../src/core/outbound/provider-error.ts';
+
+/** An error with a code, and perhaps with another behind it. */
+const coded = (code: unknown, cause?: unknown): Error =>
+  Object.assign(new Error('secret-word', cause === undefined ? undefined : { cause }), { code });
+
+describe('a failed fetch', () => {
+  it.each<[ProviderFailure, string]>([
+    ['timeout', 'did not answer completely in time'],
+    ['network', 'could not be reached'],
+    ['tls', 'certificate or the TLS handshake'],
+    ['redirect', 'redirect, which is not followed'],
+    ['status', 'another status than 200'],
+    ['too_large', 'too large'],
+    ['not_json', 'not one JSON object'],
+    ['closed', 'was closed'],
+    ['foreign_issuer', 'names another issuer'],
+    ['bad_jwks_uri', 'no jwks_uri that is an https URL'],
+    ['not_a_key_set', 'no array of keys'],
+    ['too_many_keys', 'more than 100 keys'],
+    ['not_an_introspection', 'no boolean member active'],
+    ['too_many_calls', 'too many calls unanswered'],
+    ['no_usable_keys', 'no key that can verify a token'],
+  ])('%s → one sentence that says: %s', (kind, words) => {
+    const error = new ProviderError(kind);
+    expect(error.message).toMatch(/^The [^.]+(?:\.\d[^.]*)?\.$/);
+    expect(error.message).toContain(words);
+    expect(error).toMatchObject({ name: 'ProviderError', kind });
+    expect(Object.hasOwn(error, 'cause')).toBe(false);
+  });
+
+  it('with a detail and a cause → the detail in brackets, the cause separate', () => {
+    const cause = new Error('x');
+    const error = new ProviderError('status', { detail: '503', cause });
+    expect(error.message).toBe('The identity provider answered with another status than 200. (503)');
+    expect(error.cause).toBe(cause);
+  });
+});
+
+describe('whatever was thrown', () => {
+  it('a failed fetch → stays the same', () => {
+    const error = new ProviderError('redirect');
+    expect(toProviderError(error)).toBe(error);
+  });
+
+  it.each([
+    ['CERT_HAS_EXPIRED', 'tls'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls'],
+    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'tls'],
+    ['EPROTO', 'tls'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls'],
+    ['HOSTNAME_MISMATCH', 'tls'],
+    ['ECONNREFUSED', 'network'],
+    ['UND_ERR_SOCKET', 'network'],
+    ['E2BIG', 'network'],
+    ['E', 'network'],
+    ['E'.repeat(64), 'network'],
+  ])('the code %s → %s, with the code', (code, kind) => {
+    const thrown = coded(code);
+    const error = toProviderError(thrown);
+    expect(error).toMatchObject({ kind, cause: thrown });
+    expect(error.message.endsWith(` (${code})`)).toBe(true);
+    expect(error.message).not.toContain('secret-word');
+  });
+
+  it.each([
+    ['empty', ''],
+    ['in small letters', 'econnrefused'],
+    ['with a small letter in front', 'xECONNREFUSED'],
+    ['with a small letter behind', 'ECONNREFUSEDx'],
+    ['that begins with a digit', '2BIG'],
+    ['with a space', 'E E'],
+    ['with a line feed behind', 'ECONNREFUSED\n'],
+    ['of 65 characters', 'E'.repeat(65)],
+    ['that is a number', 7],
+    ['that is a list', ['ECONNREFUSED']],
+  ])('a code %s → network, without it', (_, code) => {
+    expect(toProviderError(coded(code))).toMatchObject({
+      kind: 'network',
+      message: 'The identity provider could not be reached.',
+    });
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['a string', 'ECONNREFUSED'],
+    ['an object without a code', {}],
+  ])('%s → network', (_, thrown) => {
+    expect(toProviderError(thrown)).toMatchObject({
+      kind: 'network',
+      message: 'The identity provider could not be reached.',
+    });
+  });
+
+  it.each<[string, unknown, string]>([
+    ['the innermost code counts', coded('UND_ERR_CONNECT', coded('CERT_HAS_EXPIRED')), 'CERT_HAS_EXPIRED'],
+    ['a cause without a code leaves the outer one', coded('ECONNRESET', new Error('x')), 'ECONNRESET'],
+    ['a cause that is no object leaves the outer one', coded('ECONNRESET', 'x'), 'ECONNRESET'],
+    ['a cause that is null leaves the outer one', coded('ECONNRESET', null), 'ECONNRESET'],
+    ['an error without a code in between', coded('A', new Error('x', { cause: coded('B') })), 'B'],
+    ['five deep', coded('A', coded('B', coded('C', coded('D', coded('F'))))), 'F'],
+    ['a port that fetch never calls', new TypeError('fetch failed', { cause: new Error('bad port') }), 'BAD_PORT'],
+    ['six deep → the fifth', coded('A', coded('B', coded('C', coded('D', coded('F', coded('G')))))), 'F'],
+  ])('%s', (_, thrown, code) => {
+    expect(toProviderError(thrown).message.endsWith(` (${code})`)).toBe(true);
+  });
+
+  it('an error that is its own cause → reported once', () => {
+    const thrown = coded('ECONNRESET');
+    thrown.cause = thrown;
+    expect(toProviderError(thrown)).toMatchObject({ kind: 'network', cause: thrown });
+  });
+});

@@ -1,0 +1,254 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { checkPolicy } from '../../../src/core/policy/checked-policy.ts';
+import { BoundValue } from '../../../src/core/policy/claim-conditions.ts';
+import { Refused } from '../../../src/core/refused.ts';
+import type { PolicyFacts } from '../../../src/core/token/token-policy.ts';
+import { createResourceServer, type Policy } from '../../../src/index.ts';
+import { createTestIssuer } from '../../../src/testing/index.ts';
+
+const issuer = createTestIssuer();
+const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+type Claims = Readonly<Record<string, unknown>>;
+
+/** The reason of the refusal, or `granted`. */
+async function outcomeOf(policy: unknown, claims: Claims, bindings?: ReadonlyMap<string, string>): Promise<string> {
+  const headers = new Headers(issuer.headers(claims));
+  const request = { method: 'GET', url: 'https://api.test/', headers, bindings };
+  const judged = await server.judge(request, policy as Policy); // invalid policies too
+  return judged instanceof Refused ? judged.reason : 'granted';
+}
+
+describe('claimConditions', () => {
+  it.each<[string, object, Claims, boolean]>([
+    ['equal string', { claim: 'tenant', equals: 'acme' }, { tenant: 'acme' }, true],
+    ['other string', { claim: 'tenant', equals: 'acme' }, { tenant: 'Acme' }, false],
+    ['missing claim', { claim: 'tenant', equals: 'acme' }, {}, false],
+    ['equal boolean', { claim: 'email_verified', equals: true }, { email_verified: true }, true],
+    ['string for a boolean', { claim: 'email_verified', equals: true }, { email_verified: 'true' }, false],
+    ['number', { claim: 'level', equals: 3 }, { level: 3 }, true],
+    ['string for a number', { claim: 'level', equals: 3 }, { level: '3' }, false],
+    ['array for a string', { claim: 'tenant', equals: 'acme' }, { tenant: ['acme'] }, false],
+    ['array with the value', { claim: 'groups', contains: 'admin' }, { groups: ['user', 'admin'] }, true],
+    ['array without the value', { claim: 'groups', contains: 'admin' }, { groups: ['admins'] }, false],
+    ['string for an array', { claim: 'groups', contains: 'admin' }, { groups: 'admin' }, false],
+    ['array with a number', { claim: 'levels', contains: 3 }, { levels: [1, 3] }, true],
+    ['array with one of several', { claim: 'amr', containsAny: ['otp', 'hwk'] }, { amr: ['pwd', 'hwk'] }, true],
+    ['array with none of several', { claim: 'amr', containsAny: ['otp', 'hwk'] }, { amr: ['pwd'] }, false],
+    ['path', { claim: ['realm', 'roles'], contains: 'admin' }, { realm: { roles: ['admin'] } }, true],
+    ['path through an array', { claim: ['realm', '0'], equals: 'a' }, { realm: ['a'] }, false],
+    ['inherited member', { claim: ['constructor', 'name'], equals: 'Object' }, {}, false],
+  ])('%s', async (_name, condition, claims, isMet) => {
+    expect(await outcomeOf({ claimConditions: [condition] }, claims)).toBe(isMet ? 'granted' : 'claim_not_allowed');
+  });
+
+  it('several conditions → all must hold, after scopes and before acr', async () => {
+    const claimConditions = [
+      { claim: 'tenant', equals: 'acme' },
+      { claim: 'level', equals: 3 },
+    ];
+    expect(await outcomeOf({ claimConditions }, { tenant: 'acme', level: 3 })).toBe('granted');
+    expect(await outcomeOf({ claimConditions }, { tenant: 'acme' })).toBe('claim_not_allowed');
+    expect(await outcomeOf({ scopes: ['a'], claimConditions }, {})).toBe('insufficient_scope');
+    expect(await outcomeOf({ acr: 'gold', claimConditions }, {})).toBe('claim_not_allowed');
+  });
+
+  it.each<[string, string | undefined, boolean]>([
+    ['bound to the value', 'acme', true],
+    ['bound to another value', 'other', false],
+    ['bound to an empty value', '', false],
+    ['not bound', undefined, false],
+  ])('value of the request, %s', async (_name, bound, isMet) => {
+    const policy = { claimConditions: [{ claim: 'tenant', equals: new BoundValue('tenant') }] };
+    const bindings = bound === undefined ? undefined : new Map([['tenant', bound]]);
+    const expected = isMet ? 'granted' : 'claim_not_allowed';
+    expect(await outcomeOf(policy, { tenant: 'acme' }, bindings)).toBe(expected);
+    expect(await outcomeOf(policy, { tenant: '' }, bindings)).toBe('claim_not_allowed');
+  });
+
+  it('refusal → 403 access_denied without a challenge, and the claim in its context', async () => {
+    const request = new Request('https://api.test/', { headers: issuer.headers({ tenant: 'b' }) });
+    const policy: Policy = { claimConditions: [{ claim: ['a', 'tenant'], equals: 'acme' }] };
+    const refused = await server.judge(request, policy);
+    if (!(refused instanceof Refused)) throw new Error('admitted');
+    expect(refused.context).toEqual({ claim: 'a.tenant' });
+    expect(refused.evidence?.compare?.()).toEqual({ expected: ['acme'], received: undefined, identity: 'received' });
+    const ofUser: Policy = { claimConditions: [{ claim: 'tenant', equals: new BoundValue('tenant') as never }] };
+    const bound = { method: 'GET', url: 'https://api.test/', headers: request.headers };
+    for (const [bindings, expected] of [[undefined, ''] as const, [new Map([['tenant', 'acme']]), 'acme'] as const]) {
+      const judged = await server.judge({ ...bound, bindings } as never, ofUser); // bindings are for the gate
+      const seen = judged instanceof Refused ? judged.evidence?.compare?.() : 'admitted';
+      expect(seen).toEqual({ expected: [expected], received: 'b', identity: 'both' });
+    }
+    const { status, headers, body } = server.describeRefusal(refused, request, { policy });
+    expect([status, headers['www-authenticate'], body]).toEqual([
+      403,
+      undefined,
+      expect.stringMatching('access_denied'),
+    ]);
+  });
+});
+
+describe('implies', () => {
+  const implies = { admin: ['files:write'], 'files:write': ['files:read', 'files:list'] };
+
+  it.each<[string, Policy, string, boolean]>([
+    ['the scope', { scopes: ['files:read'], implies }, 'files:read', true],
+    ['a scope that implies it', { scopes: ['files:read'], implies }, 'files:write', true],
+    ['a scope that implies it through another', { scopes: ['files:read', 'files:list'], implies }, 'admin', true],
+    ['a scope that it implies', { scopes: ['files:write'], implies }, 'files:read', false],
+    ['one of several, implied', { anyScope: ['other', 'files:list'], implies }, 'admin', true],
+    ['name of an inherited member', { scopes: ['constructor'], implies }, 'admin', false],
+    ['no implies', { scopes: ['files:read'] }, 'files:write', false],
+  ])('%s', async (_name, policy, scope, isGranted) => {
+    const expected = 'anyScope' in policy ? 'no_accepted_scope' : 'insufficient_scope';
+    expect(await outcomeOf(policy, { scope })).toBe(isGranted ? 'granted' : expected);
+  });
+
+  it('access.scopes and the challenge → unchanged', async () => {
+    const request = new Request('https://api.test/', { headers: issuer.headers({ scope: 'admin' }) });
+    const access = await server.authorize(request, { scopes: ['files:read'], implies });
+    expect([...access.scopes]).toEqual(['admin']);
+    expect(checkPolicy({ scopes: ['files:read'], implies }).scopes).toEqual(['files:read']);
+  });
+
+  it('many layers of diamonds → read at once', () => {
+    const layers = Array.from({ length: 60 }, (_, at) => [
+      [`a${at}`, [`a${at + 1}`, `b${at + 1}`]],
+      [`b${at}`, [`a${at + 1}`, `b${at + 1}`]],
+    ]);
+    expect(() => checkPolicy({ implies: Object.fromEntries(layers.flat()) })).not.toThrow();
+  });
+
+  // Each of these takes hours if every scope is followed to its end.
+  const length = 20_000;
+  const chain = Object.fromEntries(Array.from({ length }, (_, at) => [`s${at}`, [`s${at + 1}`]]));
+  const star = Object.fromEntries(Array.from({ length }, (_, at) => [`s${at}`, ['all', `t${at}`]]));
+
+  it('a chain of 20,000 scopes → the first grants the last', async () => {
+    expect(await outcomeOf({ scopes: [`s${length}`], implies: chain }, { scope: 's0' })).toBe('granted');
+    expect(await outcomeOf({ scopes: ['s0'], implies: chain }, { scope: `s${length}` })).toBe('insufficient_scope');
+  });
+
+  it('a scope that 20,000 include, and any of 20,000 → granted', async () => {
+    expect(await outcomeOf({ scopes: ['all'], implies: star }, { scope: 's7' })).toBe('granted');
+    expect(await outcomeOf({ anyScope: Object.keys(chain), implies: chain }, { scope: 's9' })).toBe('granted');
+  });
+
+  it.each([
+    ['of one scope', { a: ['a'] }],
+    ['of two, one included twice', { a: ['b', 'b'], b: ['a'] }],
+    ['beside scopes that end', { a: ['b', 'c'], c: ['a'], d: ['a'] }],
+    ['at the end of a chain', { ...chain, [`s${length}`]: ['s19000'] }],
+  ])('a cycle %s → TypeError', (_where, implies) => {
+    expect(() => checkPolicy({ implies })).toThrow(new TypeError('policy: implies has a cycle'));
+  });
+
+  it('random hierarchies → grants what following each inclusion does', () => {
+    const names = Array.from({ length: 8 }, (_, at) => `s${at}`);
+    const edges = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...names)), {
+      selector: String,
+      maxLength: 14,
+    });
+    fc.assert(
+      fc.property(edges, fc.constantFrom(...names), fc.constantFrom(...names), (all, granted, required) => {
+        const below = (scope: string) => all.filter(([from]) => from === scope).map(([, to]) => to);
+        const reach = (from: readonly string[]): ReadonlySet<string> => {
+          const found = new Set(from);
+          for (const each of found) for (const next of below(each)) found.add(next);
+          return found;
+        };
+        const hierarchy = Object.fromEntries(names.filter((n) => below(n).length > 0).map((n) => [n, below(n)]));
+        const policy = { scopes: [required], implies: hierarchy };
+        if (names.some((name) => reach(below(name)).has(name))) {
+          expect(() => checkPolicy(policy)).toThrow('implies has a cycle');
+          return;
+        }
+        const token = { scopes: new Set([granted]) } as unknown as PolicyFacts['token']; // all that this check reads
+        const verdict = checkPolicy(policy).judge({ token, now: 0 });
+        expect(verdict === undefined).toBe(reach([granted]).has(required));
+      }),
+    );
+  });
+});
+
+describe('actor', () => {
+  const iss = issuer.issuer;
+  const act = { sub: 'agent-1' };
+  const nest = (depth: number): object => (depth === 1 ? act : { sub: `a${depth}`, act: nest(depth - 1) });
+
+  it.each<[string, Policy, Claims, string]>([
+    ['any actor', {}, { act }, 'granted'],
+    ['forbidden, none', { actor: 'forbidden' }, {}, 'granted'],
+    ['forbidden, one', { actor: 'forbidden' }, { act }, 'actor_not_allowed'],
+    ['required, one', { actor: 'required' }, { act }, 'granted'],
+    ['required, none', { actor: 'required' }, {}, 'actor_required'],
+    ['required, without sub', { actor: 'required' }, { act: { client_id: 'x' } }, 'actor_required'],
+    ['list, none', { actor: [{ sub: 'agent-1' }] }, {}, 'actor_required'],
+    ['list, listed', { actor: [{ sub: 'other' }, { sub: 'agent-1' }] }, { act }, 'granted'],
+    ['list, another', { actor: [{ sub: 'agent-2' }] }, { act }, 'actor_not_allowed'],
+    ['list, of the issuer of the token', { actor: [{ sub: 'agent-1' }] }, { act: { ...act, iss } }, 'granted'],
+    [
+      'list, of another issuer',
+      { actor: [{ sub: 'agent-1' }] },
+      { act: { ...act, iss: 'https://x/' } },
+      'actor_not_allowed',
+    ],
+    ['list, iss not a string', { actor: [{ sub: 'agent-1' }] }, { act: { ...act, iss: 5 } }, 'actor_not_allowed'],
+    [
+      'list, the issuer stated',
+      { actor: [{ iss: 'https://x/', sub: 'agent-1' }] },
+      { act: { ...act, iss: 'https://x/' } },
+      'granted',
+    ],
+    ['list, another issuer stated', { actor: [{ iss: 'https://x/', sub: 'agent-1' }] }, { act }, 'actor_not_allowed'],
+    ['list, a nested actor', { actor: [{ sub: 'agent-1' }] }, { act: { sub: 'a', act } }, 'actor_not_allowed'],
+    ['five actors', {}, { act: nest(5) }, 'granted'],
+    ['six actors', {}, { act: nest(6) }, 'malformed_actor'],
+    ['string', {}, { act: 'agent-1' }, 'malformed_actor'],
+    ['null', {}, { act: null }, 'malformed_actor'],
+    ['array', {}, { act: [act] }, 'malformed_actor'],
+    ['nested string', {}, { act: { ...act, act: 'x' } }, 'malformed_actor'],
+  ])('%s', async (_name, policy, claims, expected) => {
+    expect(await outcomeOf(policy, claims)).toBe(expected);
+  });
+
+  it('access.actor → the outermost actor without other members, not in JSON', async () => {
+    const authorize = (claims: Claims) =>
+      server.authorize(new Request('https://api.test/', { headers: issuer.headers(claims) }));
+    expect((await authorize({})).actor).toBeUndefined();
+    const access = await authorize({ act: { sub: 'a', iss: 'https://x/', client_id: 'c', email: 'e', act } });
+    expect(access.actor).toEqual({ sub: 'a', iss: 'https://x/', client_id: 'c' });
+    expect(Object.keys(access)).not.toContain('actor');
+  });
+});
+
+it.each<[string, unknown]>([
+  ['claimConditions not a list', { claimConditions: {} }],
+  ['claimConditions empty', { claimConditions: [] }],
+  ['condition without an operator', { claimConditions: [{ claim: 'a' }] }],
+  ['condition with two operators', { claimConditions: [{ claim: 'a', equals: 1, contains: 1 }] }],
+  ['condition without a claim', { claimConditions: [{ equals: 1 }] }],
+  ['claim an empty path', { claimConditions: [{ claim: [], equals: 1 }] }],
+  ['unknown member', { claimConditions: [{ claim: 'a', equal: 1 }] }],
+  ['equals an object', { claimConditions: [{ claim: 'a', equals: {} }] }],
+  ['equals null', { claimConditions: [{ claim: 'a', equals: null }] }],
+  ['equals undefined', { claimConditions: [{ claim: 'a', equals: undefined }] }],
+  ['equals NaN', { claimConditions: [{ claim: 'a', equals: Number.NaN }] }],
+  ['containsAny empty', { claimConditions: [{ claim: 'a', containsAny: [] }] }],
+  ['containsAny a string', { claimConditions: [{ claim: 'a', containsAny: 'x' }] }],
+  ['condition null', { claimConditions: [null] }],
+  ['implies a list', { implies: ['a'] }],
+  ['implies an empty list', { implies: { a: [] } }],
+  ['implies a scope with a space', { implies: { 'a b': ['c'] } }],
+  ['implies itself', { implies: { a: ['a'] } }],
+  ['implies in a cycle', { implies: { a: ['b'], b: ['c'], c: ['a'] } }],
+  ['actor of another value', { actor: 'optional' }],
+  ['actor an empty list', { actor: [] }],
+  ['actor without sub', { actor: [{ iss: 'https://x/' }] }],
+  ['actor with another member', { actor: [{ sub: 'a', act: {} }] }],
+  ['actor with an issuer that is not a string', { actor: [{ sub: 'a', iss: 1 }] }],
+  ['actor null', { actor: [null] }],
+])('%s → TypeError', (_name, policy) => {
+  expect(() => checkPolicy(policy as Policy)).toThrow(TypeError);
+});

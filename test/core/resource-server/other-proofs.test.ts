@@ -1,0 +1,537 @@
+import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  createServer as createPlainServer,
+  type IncomingMessage,
+  request as requestPlain,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { Agent, createServer as createTlsServer, type RequestOptions, request as requestTls } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import type { TLSSocket } from 'node:tls';
+import type { Configuration } from 'oidc-provider';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { readNodeRequest } from '../../../src/adapters/node-request.ts';
+import { createMemoryReplayStore } from '../../../src/core/dpop/replay.ts';
+import { createDenyList } from '../../../src/core/introspection/deny-list.ts';
+import {
+  createIntrospection,
+  type Introspection,
+  type IntrospectionOptions,
+} from '../../../src/core/introspection/introspection.ts';
+import type { Fetch } from '../../../src/core/outbound/http-client.ts';
+import type { Subject } from '../../../src/core/resource-server/issuers/token-rules.ts';
+import type { TrustedIssuer } from '../../../src/core/resource-server/issuers/trusted-issuer.ts';
+import type { AnyServerOptions, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../../src/core/token/claims.ts';
+import { loadLibraries, muteNotices } from '../../../src/dev/provider/libraries.ts';
+import { exportJwk, makeSigningKey } from '../../../src/dev/provider/signing-key.ts';
+import { createTestIssuer } from '../../../src/testing/index.ts';
+import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
+
+const issuer = createTestIssuer();
+const { audience } = issuer;
+const issuers = [issuer];
+const open: Server[] = [];
+
+afterEach(async () => {
+  for (const server of open.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+/** What a call came to: status, and the reason or the claims. */
+type Outcome = readonly [status: number, what: unknown];
+type Call = (headers?: RequestOptions['headers'], options?: RequestOptions) => Promise<Outcome>;
+
+/** A listener behind which the resource server judges every request; what calls it. */
+async function serve(
+  options: ResourceServerOptions<Subject>,
+  tls?: TestCertificates,
+): Promise<Call & { readonly url: string }> {
+  const replay = createMemoryReplayStore({ capacity: 1000, since: 0 });
+  const resourceServer = createResourceServer({ ...options, dpop: { replay } });
+  const answer = (incoming: IncomingMessage, response: ServerResponse) =>
+    void judge(resourceServer, incoming).then(([status, what]) => {
+      response.writeHead(status).end(JSON.stringify(what));
+    });
+  const server =
+    tls === undefined
+      ? createPlainServer(answer)
+      : // As self-signed certificates are used (RFC 8705 §2.2): possession is proven, no authority is asked.
+        createTlsServer({ cert: tls.cert, key: tls.key, requestCert: true, rejectUnauthorized: false }, answer);
+  open.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const url = `${tls === undefined ? 'http' : 'https'}://localhost:${port}/messages`;
+  const call: Call = async (headers = {}, more = {}) => {
+    const trust = tls === undefined ? {} : { ca: tls.ca, agent: false as const };
+    const request = tls === undefined ? requestPlain : requestTls;
+    const sent = request(url, { ...trust, headers, family: 4, ...more });
+    const [response] = (await once(sent.end(), 'response')) as [IncomingMessage];
+    return [response.statusCode ?? 0, await json(response)];
+  };
+  return Object.assign(call, { url });
+}
+
+async function judge(server: ResourceServer<RegisteredClaims>, incoming: IncomingMessage): Promise<Outcome> {
+  const request = readNodeRequest(incoming);
+  try {
+    const { claims } = await server.authorize(request, {}, incoming.socket);
+    return [200, claims['sub'] ?? claims['client_id']];
+  } catch (error) {
+    const { status, reason } = server.describeRefusal(error, request, { connection: incoming.socket });
+    return [status, reason];
+  }
+}
+
+describe('tokens that are bound to a client certificate (RFC 8705)', () => {
+  let ours: TestCertificates;
+  let others: TestCertificates;
+  let bound: { readonly authorization: string };
+  let header: string;
+
+  beforeAll(async () => {
+    ours = await createTestCertificates();
+    others = await createTestCertificates();
+    const { raw } = new X509Certificate(ours.cert);
+    const thumbprint = createHash('sha256').update(raw).digest('base64url');
+    bound = issuer.headers({ sub: 'alice', cnf: { 'x5t#S256': thumbprint } });
+    header = `:${raw.toString('base64')}:`;
+  });
+
+  it('at our own listener: with its certificate → 200, without → 401, with another → 401', async () => {
+    const call = await serve({ issuers, audience, clientCertificate: 'tls' }, ours);
+    expect(await call(bound, { cert: ours.cert, key: ours.key })).toEqual([200, 'alice']);
+    expect(await call(bound)).toEqual([401, 'missing_client_certificate']);
+    expect(await call(bound, { cert: others.cert, key: others.key })).toEqual([401, 'client_certificate_mismatch']);
+    expect(await call({ ...bound, 'client-cert': header })).toEqual([401, 'missing_client_certificate']);
+    expect(await call(issuer.headers({ sub: 'alice' }))).toEqual([200, 'alice']);
+  });
+
+  it('over a connection that is kept, and over a session that is resumed → the same', async () => {
+    const call = await serve({ issuers, audience, clientCertificate: 'tls' }, ours);
+    const resumed: boolean[] = [];
+    open.at(-1)?.on('secureConnection', (socket: TLSSocket) => resumed.push(socket.isSessionReused()));
+    for (const keepAlive of [true, false]) {
+      const agent = new Agent({ keepAlive, ca: ours.ca, cert: ours.cert, key: ours.key });
+      for (let i = 0; i < 3; i++) expect(await call(bound, { agent })).toEqual([200, 'alice']);
+      agent.destroy();
+    }
+    expect(resumed).toEqual([false, false, true, true]);
+  });
+
+  it('behind a trusted proxy: the header counts; two of them → 400', async () => {
+    const trusting = { clientCertificate: 'header', trustProxy: ['127.0.0.1'] } as const;
+    const call = await serve({ issuers, audience, ...trusting });
+    const other = `:${new X509Certificate(others.cert).raw.toString('base64')}:`;
+    expect(await call({ ...bound, 'client-cert': header })).toEqual([200, 'alice']);
+    expect(await call(bound)).toEqual([401, 'missing_client_certificate']);
+    expect(await call({ ...bound, 'client-cert': other })).toEqual([401, 'client_certificate_mismatch']);
+    expect(await call({ ...bound, 'client-cert': [header, header] })).toEqual([400, 'bad_forwarded_header']);
+  });
+
+  it('from any other peer → the header is ignored', async () => {
+    const call = await serve({ issuers, audience, clientCertificate: 'header', trustProxy: ['10.0.0.0/8'] });
+    expect(await call({ ...bound, 'client-cert': header })).toEqual([401, 'missing_client_certificate']);
+  });
+
+  it('off → no such token is treated as unbound', async () => {
+    const call = await serve({ issuers, audience }, ours);
+    expect(await call(bound, { cert: ours.cert, key: ours.key })).toEqual([401, 'unsupported_cnf']);
+  });
+
+  it('bound to a key as well: both must be confirmed', async () => {
+    const client = issuer.dpopClient();
+    const call = await serve({ issuers, audience, clientCertificate: 'tls' }, ours);
+    const { raw } = new X509Certificate(ours.cert);
+    const x5t = createHash('sha256').update(raw).digest('base64url');
+    const token = client.token({ sub: 'alice', cnf: { jkt: client.jkt, 'x5t#S256': x5t } });
+    const proven = () => ({ ...client.headers({ url: call.url, token }) });
+    const certificate = { cert: ours.cert, key: ours.key };
+    expect(await call(proven(), certificate)).toEqual([200, 'alice']);
+    expect(await call(proven())).toEqual([401, 'missing_client_certificate']);
+    expect(await call({ authorization: `Bearer ${token}` }, certificate)).toEqual([401, 'bound_token_as_bearer']);
+  });
+
+  it('a header without a trusted sender → TypeError at creation', () => {
+    expect(() => createResourceServer({ issuers, audience, clientCertificate: 'header' })).toThrow(/trustProxy/);
+  });
+});
+
+describe('the deny list', () => {
+  it.each(['jti', 'sub', 'kid'] as const)(
+    'by %s: a token that was admitted is refused, and admitted again',
+    async (kind) => {
+      const denyList = createDenyList();
+      const call = await serve({ issuers, audience, denyList });
+      const headers = issuer.headers({ sub: 'mallory', jti: 'one' });
+      const entry = { kind, value: { jti: 'one', sub: 'mallory', kid: issuer.kid }[kind] };
+      expect(await call(headers)).toEqual([200, 'mallory']);
+      denyList.add(entry);
+      expect(await call(headers)).toEqual([401, 'revoked_token']);
+      expect(await call(issuer.headers({ sub: 'alice' }))).toEqual(
+        kind === 'kid' ? [401, 'revoked_token'] : [200, 'alice'],
+      );
+      denyList.remove(entry);
+      expect(await call(headers)).toEqual([200, 'mallory']);
+    },
+  );
+});
+
+describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662)', () => {
+  const clientSecret = 'a secret of the resource server, 1:%+';
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const jwkOf = ({ publicKey }: typeof rsa, alg: string) => ({
+    ...publicKey.export({ format: 'jwk' }),
+    ...{ kid: alg, use: 'sig', alg },
+  });
+  const signers = { RS256: rsa, PS256: rsa, ES256: ec } as const;
+  const keyClients = Object.entries(signers).map(([alg, pair]) => ({
+    client_id: `api-${alg}`,
+    token_endpoint_auth_method: 'private_key_jwt',
+    token_endpoint_auth_signing_alg: alg,
+    jwks: { keys: [jwkOf(pair, alg)] },
+    ...{ redirect_uris: [], response_types: [], grant_types: [] },
+  }));
+  let certificates: TestCertificates;
+  let idp: Server;
+  let idpIssuer: string;
+  let time = 0;
+  let unmute: () => void;
+  let introspections: Introspection[] = [];
+
+  beforeAll(async () => {
+    certificates = await createTestCertificates();
+    idp = createTlsServer({ cert: certificates.cert, key: certificates.key });
+    await once(idp.listen(0, '127.0.0.1'), 'listening');
+    idpIssuer = `https://localhost:${(idp.address() as AddressInfo).port}/`; // it listens on TCP
+    const client = { client_secret: clientSecret, redirect_uris: [], response_types: [] } as const;
+    const configuration: Configuration = {
+      clients: [
+        { ...client, client_id: 'app', grant_types: ['client_credentials'] },
+        { ...client, client_id: 'api', grant_types: [] },
+        { ...client, client_id: 'api-post', grant_types: [], token_endpoint_auth_method: 'client_secret_post' },
+        ...keyClients,
+      ],
+      jwks: { keys: [exportJwk(await makeSigningKey())] },
+      cookies: { keys: ['unused'] },
+      features: {
+        devInteractions: { enabled: false },
+        clientCredentials: { enabled: true },
+        dPoP: { enabled: true },
+        introspection: { enabled: true },
+        revocation: { enabled: true },
+        resourceIndicators: {
+          enabled: true,
+          defaultResource: () => audience,
+          getResourceServerInfo: () => ({ scope: 'read:messages', audience, accessTokenFormat: 'opaque' }),
+        },
+      },
+    } as Configuration; // its types demand a literal of each list
+    const { oidc } = await loadLibraries();
+    unmute = muteNotices();
+    idp.on('request', new oidc.Provider(idpIssuer, configuration).callback());
+  });
+  afterEach(() => {
+    for (const each of introspections) each.close();
+    introspections = [];
+  });
+  afterAll(async () => {
+    unmute();
+    idp.closeAllConnections();
+    await new Promise((resolve) => idp.close(resolve));
+  });
+
+  function introspect(options: Partial<IntrospectionOptions> = {}): Introspection {
+    const introspection = createIntrospection({
+      endpoint: `${idpIssuer}token/introspection`,
+      issuer: idpIssuer,
+      clientId: 'api',
+      ...(options.clientKey === undefined && { clientSecret }),
+      ca: certificates.ca,
+      environment: {},
+      now: () => performance.now() / 1000 + time,
+      ...options,
+    });
+    introspections.push(introspection);
+    return introspection;
+  }
+
+  /** Posts a form to the provider as the client `app`. */
+  async function post(path: string, form: Record<string, string>, headers: RequestOptions['headers'] = {}) {
+    const auth = `app:${new URLSearchParams([['', clientSecret]]).toString().slice(1)}`;
+    const sent = requestTls(`${idpIssuer}${path}`, {
+      method: 'POST',
+      ca: certificates.ca,
+      agent: false,
+      family: 4,
+      auth,
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    });
+    const [response] = (await once(sent.end(new URLSearchParams(form).toString()), 'response')) as [IncomingMessage];
+    const body = await new Response(response as unknown as ReadableStream).text();
+    return body === '' ? {} : (JSON.parse(body) as Record<string, unknown>);
+  }
+
+  async function getToken(headers?: RequestOptions['headers']): Promise<string> {
+    const { access_token: token } = await post(
+      'token',
+      { grant_type: 'client_credentials', scope: 'read:messages' },
+      headers,
+    );
+    expect(token).toMatch(/^[\w-]+$/);
+    return String(token);
+  }
+
+  // Opaque tokens of client credentials have no `sub` (RFC 7662 §2.2).
+  const lenient = { audience, subject: 'optional' } as const;
+
+  it('active → admitted by scope; revoked → refused when the ceiling is reached', async () => {
+    const introspection = introspect();
+    const server = createResourceServer({ issuers: [], introspection, ...lenient });
+    const token = await getToken();
+    const request = () => new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
+    const access = await server.authorize(request(), { scopes: ['read:messages'] });
+    expect(access.claims).toMatchObject({ iss: idpIssuer, client_id: 'app', scope: 'read:messages', aud: audience });
+    await post('token/revocation', { token });
+    expect(await server.judge(request())).toMatchObject({ scheme: 'Bearer' });
+    time += 60;
+    await expect(server.authorize(request())).rejects.toMatchObject({ reason: 'inactive_token' });
+    expect(introspection.status().calls).toEqual({ ok: 2, failed: 0 });
+  });
+
+  it('over sockets: unknown → 401, for another audience → 401, endpoint with other credentials → 503', async () => {
+    const call = await serve({ issuers: [], introspection: introspect(), ...lenient });
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    expect(await call(headers)).toEqual([200, 'app']);
+    expect(await call({ authorization: 'Bearer unknown' })).toEqual([401, 'inactive_token']);
+    const other = await serve({
+      issuers: [],
+      introspection: introspect(),
+      ...lenient,
+      audience: 'https://other.test/',
+    });
+    expect(await other(headers)).toEqual([401, 'invalid_audience']);
+    const stranger = await serve({ issuers: [], introspection: introspect({ clientSecret: 'wrong' }), ...lenient });
+    expect(await stranger(headers)).toEqual([503, 'introspection_unavailable']);
+  });
+
+  it('client_secret_post → admitted; with another secret → 503', async () => {
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    const client = { clientId: 'api-post', clientSecretMethod: 'client_secret_post' } as const;
+    const call = await serve({ issuers: [], introspection: introspect(client), ...lenient });
+    expect(await call(headers)).toEqual([200, 'app']);
+    const stranger = introspect({ ...client, clientSecret: 'wrong' });
+    const other = await serve({ issuers: [], introspection: stranger, ...lenient });
+    expect(await other(headers)).toEqual([503, 'introspection_unavailable']);
+  });
+
+  it.each(['RS256', 'PS256', 'ES256'] as const)(
+    'private_key_jwt with %s, as PEM and as a JWK → admitted',
+    async (alg) => {
+      const { privateKey } = signers[alg];
+      const pem = { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), alg, kid: alg };
+      const jwk = { key: { ...privateKey.export({ format: 'jwk' }), alg, kid: alg } };
+      for (const clientKey of [pem, jwk]) {
+        const introspection = introspect({ clientId: `api-${alg}`, clientKey });
+        const call = await serve({ issuers: [], introspection, ...lenient });
+        // Two requests: the provider accepts each assertion once.
+        for (let round = 0; round < 2; round++) {
+          expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+        }
+      }
+    },
+  );
+
+  it('private_key_jwt: another key → 503; another audience → as the provider decides', async () => {
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const key = (each: typeof privateKey) => each.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const results = [];
+    for (const clientKey of [
+      { key: key(privateKey), kid: 'ES256' },
+      { key: key(ec.privateKey), audience: 'https://other.test/' },
+      { key: key(ec.privateKey), audience: `${idpIssuer}token/introspection` },
+    ]) {
+      const introspection = introspect({ clientId: 'api-ES256', clientKey });
+      const call = await serve({ issuers: [], introspection, ...lenient });
+      results.push(await call(headers));
+    }
+    const refused = [503, 'introspection_unavailable'];
+    expect(results).toEqual([refused, refused, [200, 'app']]);
+  });
+
+  describe('several endpoints', () => {
+    const other = 'https://other.test/';
+    /** An endpoint of another issuer with one response. */
+    const fixed = (answer: object | 'away', options: Partial<IntrospectionOptions> = {}) => {
+      const asked: string[] = [];
+      const introspection = introspect({
+        issuer: other,
+        endpoint: 'https://other.test/introspect',
+        fetch: async (_url, { body }) => {
+          asked.push(new URLSearchParams(body).get('token') ?? '');
+          return answer === 'away' ? new Response(null, { status: 500 }) : Response.json(answer);
+        },
+        ...options,
+      });
+      return { introspection, asked };
+    };
+    const active = { active: true, aud: audience, exp: Math.floor(Date.now() / 1000) + 60, client_id: 'other' };
+    const trusted = () => [
+      { issuer: idpIssuer, keys: issuer.keys },
+      { issuer: other, keys: issuer.keys },
+    ];
+
+    it.each([
+      ['inactive there', { active: false }, [401, 'inactive_token']],
+      ['no response there', 'away', [503, 'introspection_unavailable']],
+    ] as const)('%s: a token of one issuer → admitted, an unknown token → refused', async (_name, answer, unknown) => {
+      const { introspection } = fixed(answer);
+      for (const list of [
+        [introspection, introspect()],
+        [introspect(), introspection],
+      ]) {
+        const call = await serve({ issuers: trusted(), introspection: list, ...lenient });
+        expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+        expect(await call({ authorization: 'Bearer unknown' })).toEqual(unknown);
+      }
+    });
+
+    it('a token that the first reports as active → the second is not queried', async () => {
+      const [first, second] = [fixed(active), fixed(active)];
+      const introspection = [first.introspection, second.introspection];
+      const call = await serve({ issuers: trusted(), introspection, ...lenient });
+      expect(await call({ authorization: 'Bearer opaque' })).toEqual([200, 'other']);
+      expect([first.asked, second.asked]).toEqual([['opaque'], []]);
+    });
+
+    it('issuers of the request by a function → only their endpoints get the token', async () => {
+      const { introspection, asked } = fixed(active);
+      const issuersOf = () => trusted().slice(0, 1);
+      const call = await serve({ issuers: issuersOf, introspection: [introspection, introspect()], ...lenient });
+      expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+      expect(asked).toEqual([]);
+    });
+
+    it('a JWT → only to the endpoint of its issuer, else verified by its signature', async () => {
+      const jwts = fixed({ ...active, sub: 'alice' }, { issuer: issuer.issuer, tokens: 'all' });
+      const others = fixed(active, { tokens: 'all' });
+      const both = [others.introspection, jwts.introspection];
+      const token = issuer.token();
+      const call = await serve({ issuers: [issuer, ...trusted()], introspection: both, ...lenient });
+      expect(await call({ authorization: `Bearer ${token}` })).toEqual([200, 'alice']);
+      expect([others.asked, jwts.asked]).toEqual([[], [token]]);
+      const signed = await serve({
+        ...{ issuers: [issuer, ...trusted()], ...lenient },
+        introspection: [others.introspection, introspect({ tokens: 'all' })],
+      });
+      expect(await signed(issuer.headers({ sub: 'bob' }))).toEqual([200, 'bob']);
+      expect(others.asked).toEqual([]);
+    });
+
+    it.each([
+      ['a list', (entries: readonly TrustedIssuer[]) => entries],
+      [
+        'find',
+        (entries: readonly TrustedIssuer[]) => ({ find: (iss: string) => entries.find((each) => each.issuer === iss) }),
+      ],
+    ])(
+      'one endpoint for every token of its issuer, issuers as %s → a JWT of another issuer is verified by its keys',
+      async (_form, write) => {
+        const { introspection, asked } = fixed({ ...active, iss: other, sub: 'alice' }, { tokens: 'all' });
+        const call = await serve({ issuers: write([issuer, ...trusted()]), introspection, ...lenient });
+        expect(await call(issuer.headers({ sub: 'bob' }))).toEqual([200, 'bob']);
+        expect(asked).toEqual([]);
+        expect(await call(issuer.headers({ iss: other }))).toEqual([200, 'alice']);
+        expect(asked.length).toBe(1);
+      },
+    );
+
+    it('an issuer that is not trusted, an empty list, issuers.find → TypeError at creation', () => {
+      const introspection = [introspect(), fixed(active).introspection];
+      expect(() => createResourceServer({ issuers: [issuer], audience, introspection })).toThrow(
+        /^introspection: its issuer/,
+      );
+      expect(() => createResourceServer({ issuers: [issuer], audience, introspection: [] })).toThrow(
+        /^introspection: /,
+      );
+      const issuers = { find: () => undefined };
+      expect(() => createResourceServer({ issuers, audience, introspection })).toThrow(
+        /^introspection: with issuers.find/,
+      );
+    });
+  });
+
+  it('bound to a key → admitted with its proof alone', async () => {
+    const client = issuer.dpopClient();
+    const url = `${idpIssuer}token`;
+    // A proof for the token endpoint has no `ath`; one that has is no worse.
+    const token = await getToken({ dpop: client.proof({ method: 'POST', url, token: '' }) });
+    const call = await serve({ issuers: [], introspection: introspect(), ...lenient });
+    expect(await call({ authorization: `Bearer ${token}` })).toEqual([401, 'bound_token_as_bearer']);
+    expect(await call({ ...client.headers({ url: call.url, token }) })).toEqual([200, 'app']);
+  });
+
+  it('with JWTs of the same resource server, which are verified by their signature', async () => {
+    const both = [issuer, { issuer: idpIssuer, keys: issuer.keys }];
+    const introspection = introspect();
+    const call = await serve({ issuers: both, introspection, ...lenient });
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    expect(await call(issuer.headers({ sub: 'alice' }))).toEqual([200, 'alice']);
+    expect(await call(headers)).toEqual([200, 'app']);
+    expect(introspection.status().calls).toEqual({ ok: 1, failed: 0 });
+  });
+
+  it('denied by sub and jti, cached responses included', async () => {
+    // The provider says neither of its opaque tokens.
+    const answer = { active: true, aud: audience, sub: 'mallory', jti: 'one', exp: Math.floor(Date.now() / 1000) + 60 };
+    const fetch: Fetch = async () => Response.json(answer);
+    const denyList = createDenyList();
+    const call = await serve({ issuers: [], introspection: introspect({ fetch }), audience, denyList });
+    const headers = { authorization: 'Bearer opaque' };
+    for (const entry of [{ kind: 'sub', value: 'mallory' } as const, { kind: 'jti', value: 'one' } as const]) {
+      expect(await call(headers)).toEqual([200, 'mallory']);
+      denyList.add(entry);
+      expect(await call(headers)).toEqual([401, 'revoked_token']);
+      denyList.remove(entry);
+    }
+  });
+
+  it('an issuer that is not trusted for the request → refused before a query', async () => {
+    const introspection = introspect();
+    const call = await serve({ issuers: () => [issuer], introspection, audience });
+    expect(await call({ authorization: 'Bearer opaque' })).toEqual([401, 'invalid_issuer']);
+    expect(introspection.status().calls).toEqual({ ok: 0, failed: 0 });
+  });
+
+  it('a provider that is unreachable → 503 for unknown tokens, known ones are still admitted', async () => {
+    const call = await serve({ issuers: [], introspection: introspect(), ...lenient });
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    expect(await call(headers)).toEqual([200, 'app']);
+    const gone = introspect({ endpoint: 'https://localhost:1/introspect' });
+    const other = await serve({ issuers: [], introspection: gone, ...lenient });
+    expect(await other(headers)).toEqual([503, 'introspection_unavailable']);
+    expect(await call(headers)).toEqual([200, 'app']);
+  });
+
+  it.each<[string, { readonly issuer: string } | Pick<Required<AnyServerOptions>, 'issuers'>]>([
+    ['issuers with keys', { issuers }],
+    ['an issuer', { issuer: 'idp.test' }],
+    ['issuers by domain', { issuers: ['idp.test'] }],
+  ])('%s, and the introspection of another → TypeError', (_name, others) => {
+    const create = () => createResourceServer({ audience, introspection: introspect(), ...others });
+    expect(create).toThrow(/introspection: its issuer is not among the issuers/);
+  });
+
+  it.each([{}, { endpoint: 'https://idp.test/introspect' }])('an invalid introspection (%j) → TypeError', (none) => {
+    const create = () => createResourceServer({ issuers: [], audience, introspection: none as Introspection });
+    expect(create).toThrow(/introspection: write createIntrospection/);
+  });
+});

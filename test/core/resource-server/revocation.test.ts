@@ -1,0 +1,157 @@
+import { expect, it } from 'vitest';
+import { AccessError } from '../../../src/core/failures.ts';
+import { createDenyList } from '../../../src/core/introspection/deny-list.ts';
+import type { Introspection } from '../../../src/core/introspection/introspection.ts';
+import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
+import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
+import { createTestIssuer } from '../../../src/testing/index.ts';
+
+const issuer = createTestIssuer();
+const now = (): number => Math.floor(Date.now() / 1000);
+
+function open(options: Partial<Parameters<typeof createResourceServer>[0]> = {}) {
+  const revocations = createRevocations();
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, revocations, ...options });
+  const decide = async (token: string): Promise<string> => {
+    const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
+    try {
+      await server.authorize(request);
+      return 'admitted';
+    } catch (error) {
+      if (error instanceof AccessError) return error.reason;
+      throw error;
+    }
+  };
+  return { revocations, server, decide };
+}
+
+const token = (claims: object = {}): string => issuer.token({ sub: 'ann', sid: 's1', client_id: 'app', ...claims });
+
+it('cached token, then a cutoff → revoked_token; a token of a later login → admitted', async () => {
+  const { revocations, server, decide } = open();
+  const old = token({ iat: now() - 10 });
+  for (let i = 0; i < 3; i++) expect(await decide(old)).toBe('admitted');
+  expect(server.tokenCacheStatus()?.hits).toBeGreaterThan(0);
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann', before: now() - 5 });
+  expect(await decide(old)).toBe('revoked_token');
+  expect(await decide(token({ iat: now() - 4 }))).toBe('admitted');
+});
+
+it.each([
+  ['sid', { sid: 's1' }],
+  ['client_id', { client_id: 'app' }],
+  ['jti', { jti: 'token-1' }],
+] as const)('cutoff by %s → revoked_token', async (_kind, key) => {
+  const { revocations, decide } = open();
+  const revoked = token({ jti: 'token-1' });
+  await revocations.revoke({ issuer: issuer.issuer, ...key });
+  expect(await decide(revoked)).toBe('revoked_token');
+  expect(await decide(token({ sid: 'other', client_id: 'other', jti: 'other' }))).toBe('admitted');
+});
+
+it('a token of another issuer with equal values → admitted', async () => {
+  const { revocations, decide } = open();
+  await revocations.revoke({ issuer: 'https://other.example/', sub: 'ann' });
+  expect(await decide(token())).toBe('admitted');
+});
+
+it('the order: lifetime, cutoff, unknown, status list, deny list', async () => {
+  const denyList = createDenyList({ sub: ['ann'] });
+  const { revocations, decide } = open({ denyList, statusLists: ['https://status.example/'] });
+  const listed = { status: { status_list: { idx: 0, uri: 'https://other.example/' } } };
+  const long = token({ exp: now() + 90_000, ...listed });
+  expect(await decide(token(listed))).toBe('status_list_not_allowed');
+  expect(await decide(token())).toBe('revoked_token');
+  expect(await decide(long)).toBe('token_lifetime_too_long');
+  denyList.remove({ kind: 'sub', value: 'ann' });
+  readRevocations('test', revocations).addDoubt(() => true);
+  expect(await decide(token())).toBe('revocation_unknown');
+  expect(await decide(token(listed))).toBe('revocation_unknown');
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect(await decide(token(listed))).toBe('revoked_token');
+  expect(await decide(long)).toBe('token_lifetime_too_long');
+});
+
+it('after the claims, before the binding: an expired token, then a bound one without its proof', async () => {
+  const { revocations, decide } = open();
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  const bound = { cnf: { jkt: 'x'.repeat(43) } };
+  expect(await decide(token({ ...bound, exp: now() - 60, iat: now() - 120 }))).toBe('expired');
+  expect(await decide(token({ ...bound, exp: now() + 90_000 }))).toBe('token_lifetime_too_long');
+  expect(await decide(token(bound))).toBe('revoked_token');
+});
+
+it('an invalid token → the reason of the token, not of its revocation', async () => {
+  const { revocations, decide } = open();
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect(await decide(issuer.flawed('expired', { sub: 'ann' }))).toBe('expired');
+});
+
+it('several servers with one createRevocations() → refused by each', async () => {
+  const { revocations, decide } = open();
+  const second = open({ revocations });
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect([await decide(token()), await second.decide(token())]).toEqual(['revoked_token', 'revoked_token']);
+});
+
+it.each([[{}], [{ revoke: async () => undefined }]])('revocations that are %j → TypeError', (revocations) => {
+  expect(() => open({ revocations } as object)).toThrow('write createRevocations()');
+});
+
+/** Responds as an endpoint would, and records what it is called with. */
+function createAnswers(claims: object) {
+  const calls: (number | undefined)[] = [];
+  let response: object = {
+    active: true,
+    iss: issuer.issuer,
+    aud: issuer.audience,
+    sub: 'ann',
+    exp: now() + 60,
+    ...claims,
+  };
+  const introspection: Introspection = {
+    issuer: issuer.issuer,
+    audience: 'required',
+    maxSeconds: 60,
+    handles: (text) => !text.includes('.'),
+    introspect: async (_token, _digest, _client, since) => {
+      calls.push(since);
+      return response as never; // a JSON object
+    },
+    status: () => ({ active: 0, inactive: 0, inFlight: 0, calls: { ok: 0, failed: 0 } }),
+    close: () => undefined,
+  };
+  return { calls, introspection, change: (next: object) => (response = { ...response, ...next }) };
+}
+
+it('introspected token without iat, matching cutoff → a response newer than the cutoff decides', async () => {
+  const { introspection, calls } = createAnswers({});
+  const { revocations, decide } = open({ introspection });
+  expect(await decide('opaque')).toBe('admitted');
+  expect(calls).toEqual([undefined]);
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect(await decide('opaque')).toBe('admitted');
+  expect(calls.length).toBe(3);
+  expect(calls[2]).toBeGreaterThan(0);
+});
+
+it('introspected token with iat → the cutoff decides', async () => {
+  const { introspection } = createAnswers({ iat: now() - 10 });
+  const { revocations, decide } = open({ introspection });
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect(await decide('opaque')).toBe('revoked_token');
+});
+
+it('introspected token of an issuer without keys, with a status → revocation_unknown; without one → admitted', async () => {
+  const shared = { issuers: [], statusLists: ['https://idp.example/status/'] };
+  const listed = createAnswers({ status: { status_list: { idx: 0, uri: 'https://idp.example/status/1' } } });
+  expect(await open({ ...shared, introspection: listed.introspection }).decide('opaque')).toBe('revocation_unknown');
+  expect(await open({ ...shared, introspection: createAnswers({}).introspection }).decide('opaque')).toBe('admitted');
+});
+
+it('introspected token without iat, cutoff of its session → revoked_token', async () => {
+  const { introspection } = createAnswers({ sid: 's1' });
+  const { revocations, decide } = open({ introspection });
+  await revocations.revoke({ issuer: issuer.issuer, sid: 's1' });
+  expect(await decide('opaque')).toBe('revoked_token');
+});
