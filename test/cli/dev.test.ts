@@ -235,25 +235,15 @@ describe('as a command', () => {
     });
     afterAll(stopChildren);
 
-    test('printed documentation → its OpenAPI document has the service and the flows of the provider', async () => {
+    test('printed documentation → its OpenAPI document has the service and the provider', async () => {
       const [, docs = ''] = /^Documentation +(\S+\/docs)$/m.exec(output) ?? [];
       expect((await fetch(docs)).status).toBe(200);
       const document = await (await fetch(new URL('openapi.json', docs))).json();
       const issuer = /^Identity provider {2}(\S+)$/m.exec(output)?.[1] ?? '';
-      const scopes = { 'read:messages': 'Required for /api/private-scoped' };
+      const openIdConnectUrl = `${issuer}.well-known/openid-configuration`;
       expect(document).toMatchObject({
         servers: [{ url: new URL(docs).origin }],
-        components: {
-          securitySchemes: {
-            Provider: {
-              type: 'oauth2',
-              flows: {
-                authorizationCode: { authorizationUrl: `${issuer}auth`, tokenUrl: `${issuer}token`, scopes },
-                clientCredentials: { tokenUrl: `${issuer}token`, scopes },
-              },
-            },
-          },
-        },
+        components: { securitySchemes: { Provider: { type: 'openIdConnect', openIdConnectUrl } } },
       });
     });
 
