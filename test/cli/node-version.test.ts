@@ -54,7 +54,8 @@ describe('an old Node', () => {
       const modules = [...readFileSync(file, 'utf8').matchAll(/^import .* from "([^."][^"]*)";$/gm)].map(
         ([, name]) => name,
       );
-      expect(modules.filter((name) => name !== 'node:module' && name !== 'node:path')).toEqual([]);
+      const ofOldNode = ['node:cluster', 'node:module', 'node:path'];
+      expect(modules.filter((name = '') => !ofOldNode.includes(name))).toEqual([]);
     }
     // The parser that Node brings along, told to take nothing newer.
     const parse = `

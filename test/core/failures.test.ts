@@ -76,7 +76,7 @@ describe('AccessError', () => {
   });
 
   it('instanceof: of this class, of a subclass, of another copy of the package → true; every other value → false', async () => {
-    const copy = `../src/failures.ts?copy`; // a module of its own for the runner
+    const copy = `../../src/core/failures.ts?copy`; // a module of its own for the runner
     const { AccessError: Other } = (await import(copy)) as { readonly AccessError: typeof AccessError }; // the same file
     class Own extends AccessError {}
     const error = new AccessError('expired');

@@ -77,7 +77,7 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
     why: 'A token from the future says that a clock, or the token, is wrong.',
     source: 'own rule; RFC 7519 §4.1.6 leaves it open',
   },
-  malformed_sub: { peers: [jose, express], why: '`sub` is required and must be a string.', source: 'RFC 9068 §2.2' },
+  malformed_sub: { peers: all, why: '`sub` is required and must be a string.', source: 'RFC 9068 §2.2' },
   malformed_scope: { peers: all, why: '`scope` is a string of names separated by spaces.', source: 'RFC 9068 §2.2.3' },
   malformed_cnf: {
     peers: [jose, express],

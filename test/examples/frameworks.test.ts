@@ -15,7 +15,6 @@ const audience = 'https://api.example.com/';
 /** Serves a module for another runtime on Node: `pick` finds its handler. */
 const serveModule = (pick: string): string => `
   import { serve } from '@hono/node-server';
-  import { accessOf } from 'portcullis/fetch';
   const env = { ISSUER: process.env.ISSUER, AUDIENCE: process.env.AUDIENCE };
   const module = await import(process.argv[1]);
   serve({ port: Number(process.env.PORT), fetch: (request, { incoming }) => (${pick}) });
@@ -42,13 +41,6 @@ const examples = [
   { name: 'workers', file: 'workers/worker', serve: 'module.default.fetch(request, env)' },
   { name: 'workers', file: 'workers/hono', serve: 'module.default.fetch(request, env)' },
   { name: 'next', file: 'next/app/messages/route', serve: 'module.GET(request)' },
-  {
-    name: 'next',
-    file: 'next/proxy',
-    serve: `Promise.resolve(module.proxy(request)).then(
-      (refused) => refused ?? Response.json({ reader: accessOf(request).claims.sub }),
-    )`,
-  },
 ] as const;
 
 let issuer: ListeningIssuer;

@@ -25,7 +25,8 @@ declare const tls: ListeningIssuer;
 
 async function readExamples(): Promise<readonly string[]> {
   const folder = join(root, 'src/testing');
-  const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')));
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
   return texts.flatMap((text) =>
     [...text.matchAll(/@example\n((?: *\* .*\n)+?) *\*\//g)].map(([, lines = '']) => lines.replace(/^ *\* /gm, '')),
   );

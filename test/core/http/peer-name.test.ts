@@ -40,29 +40,31 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'gate/proxy/gate-proxy-app.ts': 'counts by name', // slots of the proxy, bytes of held bodies
   'gate/proxy/request-head.ts': 'shows',
   'gate/proxy/upstream.ts': 'trusts', // of an upstream
-  'http/client-certificate.ts': 'trusts',
-  'http/external-url.ts': 'trusts',
-  'http/peer.ts': 'passes to a reader',
-  'http/request.ts': 'passes to a reader',
-  'logout/backchannel-logout.ts': 'counts by name', // refused logout tokens
-  'resource-server/events.ts': 'shows',
-  'resource-server/judgement.ts': 'passes to a reader', // introspection
-  'resource-server/key-refetch.ts': 'counts by name', // key fetches
-  'resource-server/resource-server.ts': 'passes to a reader',
+  'core/http/client-certificate.ts': 'trusts',
+  'core/http/external-url.ts': 'trusts',
+  'core/http/peer.ts': 'passes to a reader',
+  'core/http/request.ts': 'passes to a reader',
+  'core/revocation/logout/backchannel-logout.ts': 'counts by name', // refused logout tokens
+  'core/resource-server/events.ts': 'shows',
+  'core/resource-server/judgement.ts': 'passes to a reader', // introspection
+  'core/resource-server/key-refetch.ts': 'counts by name', // key fetches
+  'core/resource-server/resource-server.ts': 'passes to a reader',
+  'server/http/event-endpoints.ts': 'counts by name', // bodies of events
   'server/listener/client-connection.ts': 'passes to a reader',
   'server/listener/http-server.ts': 'passes to a reader', // intake
   'server/listener/intake.ts': 'counts by name', // connections, bytes held
   'server/listener/open-tls.ts': 'shows',
   'server/observation/observe.ts': 'shows',
   'server/process/service-parts.ts': 'passes to a reader',
+  'server/revocation/service-revocations.ts': 'passes to a reader',
   'testing/certificate.ts': 'shows',
-  'token-status/introspection.ts': 'counts by name', // requests to an introspection endpoint
+  'core/introspection/introspection.ts': 'counts by name', // requests to an introspection endpoint
 };
 
 it('files that read an address → each in the table, and each count is by name', () => {
   const folder = join(import.meta.dirname, '../../../src');
   const seen = readdirSync(folder, { recursive: true, encoding: 'utf8' }).flatMap((file) => {
-    if (!file.endsWith('.ts') || file === 'http/peer-name.ts') return [];
+    if (!file.endsWith('.ts') || file === 'core/http/peer-name.ts') return [];
     const text = readFileSync(join(folder, file), 'utf8');
     if (text.includes('namePeer(')) return [[file, 'counts by name']];
     return /remoteAddress|readClientAddress/i.test(text) ? [[file, readers[file] ?? 'not in the table']] : [];

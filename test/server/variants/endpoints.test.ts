@@ -257,7 +257,7 @@ describe.each(variants)('variant $name', (variant) => {
       for (const path of protectedPaths) expect(docs.body).toContain(path);
     });
 
-    it('/docs → strict policy, one script by its hash, no outside URL as an asset', async () => {
+    it('/docs → strict policy, no script, no outside URL as an asset', async () => {
       const { headers, body } = await call('/docs');
       const policy = headers.get('content-security-policy') ?? '';
       expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -265,11 +265,8 @@ describe.each(variants)('variant $name', (variant) => {
       expect(policy).toContain("frame-ancestors 'none'");
       expect(policy).not.toMatch(/unsafe|\*|https?:/);
       expect(headers.get('x-content-type-options')).toBe('nosniff');
-      expect(policy).toMatch(/script-src 'sha256-[\w+/]{43}=';/);
-      expect(policy).toContain("require-trusted-types-for 'script'; trusted-types 'none'");
-      expect(body.match(/<script/g)).toHaveLength(1);
-      const markup = body.replace(/<script>.*<\/script>/s, '');
-      expect(markup).not.toMatch(/<script|<iframe|<link|@import|url\(|<[^>]+\son\w+=/i);
+      expect(policy).not.toContain('script-src');
+      expect(body).not.toMatch(/<script|<iframe|<link|@import|url\(|<[^>]+\son\w+=/i);
       expect(body).not.toMatch(/(?:src|href)="(?:[a-z]+:)?\/\//i);
     });
   });
