@@ -28,15 +28,6 @@ export type { Trust } from './core/http/external-url.ts';
 export type { Connection, ResourceRequest } from './core/http/request.ts';
 export type { ClientAssertionAlg, ClientCredentials, ClientKey } from './core/introspection/client-authentication.ts';
 export type { DecryptionOptions } from './core/introspection/decryption.ts';
-export type { DenyCheck } from './core/introspection/deny-list.ts';
-export {
-  createDenyList,
-  type DenyEntry,
-  type DenyKind,
-  type DenyList,
-  type DenyListOptions,
-  type DenyValues,
-} from './core/introspection/deny-list.ts';
 export {
   createIntrospection,
   type Introspection,
@@ -105,4 +96,5 @@ export {
 export type { Claims, RegisteredClaims, TokenProfile } from './core/token/claims.ts';
 export type { Actor, ClaimPath } from './core/token/grants.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './core/token/token-cache.ts';
+export type { IsRevoked, RevocableToken } from './core/token/withdrawal.ts';
 export { type AuditOptions, createAudit } from './server/observation/audit/audit.ts';

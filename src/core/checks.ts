@@ -177,11 +177,7 @@ const table = {
   ...inRow('binding', {
     confirmation: { reasons: ['malformed_cnf', 'unsupported_cnf'], label: 'binding (cnf)', value: presence('cnf') },
     revocation: { reasons: ['token_lifetime_too_long', 'revoked_token', 'revocation_unknown'], label: 'revocation' },
-    status_list: {
-      reasons: ['malformed_status', 'status_list_not_allowed', 'revoked_token', 'revocation_unknown'],
-      label: 'status list',
-    },
-    deny_list: { reasons: ['revoked_token', 'deny_list_unavailable'], label: 'deny list' },
+    is_revoked: { reasons: ['revoked_token', 'revocation_unknown'], label: 'revocation by the application' },
     client_certificate: { reasons: ['bad_forwarded_header'], label: 'client certificate' },
     certificate_presented: {
       reasons: ['missing_client_certificate'],

@@ -22,8 +22,7 @@ export type Concept =
   | 'replayStore'
   | 'trustProxy'
   | 'externalUrl'
-  | 'maxTokenLifetime'
-  | 'statusLists';
+  | 'maxTokenLifetime';
 
 /** Creates rows with one status and one error code. */
 const rows =
@@ -256,24 +255,11 @@ export const failures = {
   ),
   revoked_token: token(
     'The access token has been revoked.',
-    'A logout, a security event, an operator or a token status list has ended this token, or its jti, sub or kid is on the deny list. The log line has the event and its time. The client needs a new token, from a new login if the session has ended.',
+    'A logout, a security event, an operator or the application has ended this token. The log line has the event and its time. The client needs a new token, from a new login if the session has ended.',
   ),
   revocation_unknown: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'Revocations cannot be known: the store was out of contact for 60 s, a stream is stale, or a token status list is unavailable. Check Redis, the transmitter of the stream, or the list. The setting for stale revocations, and onStale of the stream, can accept tokens instead.',
-  ),
-  malformed_status: token(
-    'The access token has a malformed status.',
-    'The claim status.status_list must have idx, a whole number from 0, and uri, a string. Correct it at the provider.',
-  ),
-  status_list_not_allowed: token(
-    'The status list of the access token is not allowed.',
-    'The uri in status.status_list does not begin with an allowed prefix, or is not in its normalised form. Add the prefix of the provider to the allowed status lists.',
-    { concept: 'statusLists' },
-  ),
-  deny_list_unavailable: unavailable(
-    'Access tokens cannot be verified at the moment.',
-    'The deny list failed, or returned neither true nor false. Requests are refused until it responds: check its storage.',
+    'Revocations cannot be known: the store was out of contact for 60 s, a stream is stale, or isRevoked of the application failed. Check Redis, the transmitter of the stream, or that function. The setting for stale revocations, and onStale of the stream, can accept tokens instead.',
   ),
 
   // Proof

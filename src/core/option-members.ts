@@ -30,7 +30,17 @@ const names: readonly (readonly [string, string])[] = [
   ['roles', 'permissionsClaim'],
 ];
 
+/** Members of earlier versions, each with the member that replaces it. A member of the same name elsewhere is not meant. */
+const removed: ReadonlyMap<string, string> = new Map([
+  ['denyList', 'isRevoked'],
+  ['statusLists', 'isRevoked'],
+]);
+
 export function refuseMember(what: string, name: string, known: readonly string[]): TypeError {
+  const replacement = removed.get(name);
+  if (replacement !== undefined && known.includes(replacement)) {
+    return new TypeError(`${what}: ${name} was removed; write ${replacement}`);
+  }
   const [, other] = names.find(([from, to]) => from === name && known.includes(to)) ?? [];
   const meant = other ?? findLikeliest(name, known, leastLetters);
   const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;

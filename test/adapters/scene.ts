@@ -2,7 +2,6 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import { AccessError } from '../../src/core/failures.ts';
-import { createDenyList } from '../../src/core/introspection/deny-list.ts';
 import { createIntrospection } from '../../src/core/introspection/introspection.ts';
 import type { KeySet } from '../../src/core/keys/key-set.ts';
 import type { Fetch } from '../../src/core/outbound/http-client.ts';
@@ -33,8 +32,6 @@ export interface SceneIssuer {
   readonly fetch?: Fetch;
 }
 
-/** Prefix of status lists at a closed port. */
-export const statusLists = 'https://127.0.0.1:1/status/';
 const proxies = ['127.0.0.1'];
 
 function failWith(error: Error): never {
@@ -94,11 +91,10 @@ const serverOptions = {
   }),
   ofProfile: () => ({ profile: 'rfc9068' }),
   withCertificates: () => ({ clientCertificate: 'header', trustProxy: proxies }),
-  withDenyList: () => ({ denyList: createDenyList({ sub: ['mallory'] }) }),
-  withFailingDenyList: () => ({ denyList: { denies: () => Promise.reject(new Error('of the list')) } }),
+  withCheck: () => ({ isRevoked: ({ claims }) => claims.sub === 'mallory' }),
+  withFailingCheck: () => ({ isRevoked: () => Promise.reject(new Error('of the check')) }),
   withFullAudit: () => ({ audit: { isAvailable: () => false } }),
   withRevocations: () => ({ revocations: createRevocations({ maxTokenLifetime: 60, now }) }),
-  withStatusLists: () => ({ statusLists: [statusLists] }),
   ofClients: () => ({ clientIds: ['web'] }),
   asking: (of) => ({ introspection: createAsking(of, async () => Response.json({ active: false })) }),
   askingInVain: (of) => ({ introspection: createAsking(of, () => Promise.reject(new TypeError('no network'))) }),

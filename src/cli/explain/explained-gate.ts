@@ -24,7 +24,6 @@ import { findMode, readCommonOptions } from '../../gate/gate-follower.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
-import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { loadRules } from '../rules.ts';
@@ -144,7 +143,6 @@ function createServer(rule: Rule, { rules, settings, keySets }: RuleContext): Re
   return createResourceServer({
     ...common,
     ...trustEntries(issuers, common.subject),
-    ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
     ...explainRevocations(settings),
     dpop: { ...common.dpop, ...(nonces !== undefined && { nonces }), ...(dpop !== undefined && { mode: dpop }) },
   });

@@ -13,7 +13,6 @@ import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
-import { readDenyList } from '../../server/process/open-deny-list.ts';
 import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 
@@ -119,7 +118,6 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
     subject: settings.subject,
     dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
     trustProxy: settings.trustProxy,
-    ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
     ...explainRevocations(settings),
     ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
     ...(externalUrl !== '' && { externalUrl }),

@@ -5,9 +5,7 @@ import type { ClientCertificateSource } from '../http/client-certificate.ts';
 import type { DpopMode, Scheme } from '../http/credentials.ts';
 import type { Trust } from '../http/external-url.ts';
 import type { DecryptionOptions } from '../introspection/decryption.ts';
-import type { DenyCheck } from '../introspection/deny-list.ts';
 import type { Introspection } from '../introspection/introspection.ts';
-import { isListPrefix } from '../introspection/status-list.ts';
 import type { ProofAlg } from '../jose/jws.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import { checkMembers } from '../option-members.ts';
@@ -15,6 +13,7 @@ import type { Fetch } from '../outbound/http-client.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import type { Revocations } from '../revocation/revocations.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
+import type { IsRevoked } from '../token/withdrawal.ts';
 import type { Audit } from './audit.ts';
 import type { IssuerFinder, ResolveIssuers } from './issuers/issuer-finder.ts';
 import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleNames } from './issuers/token-rules.ts';
@@ -96,15 +95,10 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly introspection?: Introspection | readonly Introspection[];
   /** Keys for encrypted tokens. Default: they are refused. */
   readonly decryption?: DecryptionOptions;
-  /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or an adapter to your own. Default: none. */
-  readonly denyList?: DenyCheck;
+  /** Your own check of valid tokens, the last one: an emergency list, a database. Default: none. */
+  readonly isRevoked?: IsRevoked;
   /** Ends tokens before they expire: what `createRevocations` returned. Several servers may share it. Default: none. */
   readonly revocations?: Revocations;
-  /**
-   * https URLs that end in a slash. A token with a status list below one of them is checked against the list (experimental).
-   * Default: the claim `status` is ignored.
-   */
-  readonly statusLists?: readonly string[];
   /**
    * Form of error bodies. Your own function is called once for each response that differs; if it fails, the form is `detail`.
    * Default `detail`.
@@ -196,12 +190,8 @@ export const serverChecks: Checks<AnyServerOptions> = {
     'write createIntrospection({ endpoint, issuer, clientId, clientSecret }), or a list of these',
   ],
   decryption: [isObject, 'write { keys: [privateKey] }'],
-  denyList: [hasMethod('denies'), 'write createDenyList(), or an object with a function denies(claims, kid)'],
+  isRevoked: [isFunction, 'write a function (token) => boolean, or of a promise of it'],
   revocations: [isObject, 'write createRevocations()'],
-  statusLists: [
-    (value) => Array.isArray(value) && value.length > 0 && value.every(isListPrefix),
-    "write https URLs that end in a slash, as in ['https://idp.example/status/']",
-  ],
   dpop: [isObject, "write an object, as in { mode: 'required' }"],
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],

@@ -7,8 +7,6 @@ import { createReadExternalUrl } from '../http/external-url.ts';
 import { createReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { createDecryption } from '../introspection/decryption.ts';
-import { createRefuseDenied } from '../introspection/deny-list.ts';
-import { createStatusLists } from '../introspection/status-list.ts';
 import { omitUndefined } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
@@ -18,7 +16,7 @@ import { Refused } from '../refused.ts';
 import { readRevocations } from '../revocation/revocations.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
-import { createWithdrawalSteps, verifyStatusList } from '../token/withdrawal.ts';
+import { createWithdrawalSteps } from '../token/withdrawal.ts';
 import { type Access, isAccess, refusalOf } from './access.ts';
 import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers/issuer-list.ts';
@@ -96,17 +94,9 @@ export function createResourceServer<S extends Subject = 'required'>(
     options.dpop?.replay ??
     createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
   const nonces = openServerNonces(options.dpop ?? {}, replay, now);
-  const { onEvent, denyList, clientCertificate, externalUrl, fetch, ca, trustProxy = 'none' } = options;
+  const { onEvent, clientCertificate, externalUrl, trustProxy = 'none' } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
   const revocations = options.revocations && readRevocations('revocations', options.revocations);
-  const statusLists =
-    options.statusLists &&
-    createStatusLists({
-      prefixes: options.statusLists,
-      outbound: omitUndefined({ fetch, ca }),
-      verifyList: verifyStatusList,
-      now,
-    });
   const introspections = [options.introspection ?? []].flat();
   const decryption = options.decryption && createDecryption(options.decryption);
   const readClientAddress = createReadClientAddress(trustProxy);
@@ -129,7 +119,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     introspections,
     readClientAddress,
     opaqueRules: isOpaque ? readTokenRules(options) : undefined,
-    withdrawal: createWithdrawalSteps(revocations, statusLists, denyList && createRefuseDenied(denyList)),
+    withdrawal: createWithdrawalSteps(revocations, options.isRevoked),
     revocations,
     refetchKeys: createRefetchKeys(readClientAddress, now),
     readCertificate,
@@ -169,10 +159,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     ready: async () => {
       await Promise.all([issuers.ready(), decryption?.load()]);
     },
-    close() {
-      issuers.close();
-      statusLists?.close();
-    },
+    close: issuers.close,
     tokenCacheStatus: () => cache?.status(),
   };
   recordServer(server, rules);

@@ -1,50 +1,62 @@
-import type { RefuseDenied } from '../introspection/deny-list.ts';
-import type { StatusLists } from '../introspection/status-list.ts';
-import type { JsonObject } from '../jose/json.ts';
+import { isThenable } from '../attempt.ts';
 import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
-import type { IssuerRules, ValidToken } from './access-token.ts';
-import { verifyEventToken } from './event-token.ts';
+import type { ValidToken } from './access-token.ts';
 
 /** Token that is valid except that it may have been withdrawn. */
 export type WithdrawableToken = Pick<ValidToken, 'claims'> & {
-  readonly verifiedBy: { readonly issuer: object; readonly kid: string | undefined };
+  readonly verifiedBy: { readonly kid: string | undefined };
 };
 
-export interface WithdrawalStep {
-  readonly id: 'revocation' | 'status_list' | 'deny_list';
-  readonly refuse: (token: WithdrawableToken) => Refused | undefined | Promise<Refused | undefined>;
+/** A valid token, for the application's own check. */
+export interface RevocableToken {
+  readonly claims: ValidToken['claims'];
+  /** `kid` of the key that signed it; `undefined` for an introspected token. */
+  readonly kid: string | undefined;
 }
 
-/** The order in which a token can turn out to be withdrawn: lifetime and cutoffs, status list, deny list. */
+/**
+ * Reports whether a valid token is revoked. Called at every request, after all other checks of the token. If it throws, rejects
+ * or returns anything but `true` and `false`, the request gets 503 `revocation_unknown`.
+ */
+export type IsRevoked = (token: RevocableToken) => boolean | Promise<boolean>;
+
+type Outcome = Refused | undefined;
+
+export interface WithdrawalStep {
+  readonly id: 'revocation' | 'is_revoked';
+  readonly refuse: (token: WithdrawableToken) => Outcome | Promise<Outcome>;
+}
+
+/** The order in which a token can turn out to be withdrawn: lifetime and cutoffs, the application's own check. */
 export function createWithdrawalSteps(
   revocations: RevocationParts | undefined,
-  statusLists: StatusLists<IssuerRules> | undefined,
-  refuseDenied: RefuseDenied | undefined,
+  isRevoked: IsRevoked | undefined,
 ): readonly WithdrawalStep[] {
   const steps: readonly (WithdrawalStep | undefined)[] = [
     revocations && { id: 'revocation', refuse: ({ claims }) => revocations.check(claims) },
-    statusLists && {
-      id: 'status_list',
-      // Opaque tokens of an issuer without keys: no list of theirs can be verified.
-      refuse: ({ claims, verifiedBy: { issuer } }) =>
-        'keys' in issuer || !('status' in claims)
-          ? statusLists.check(claims, issuer as IssuerRules)
-          : new Refused('revocation_unknown'),
+    isRevoked && {
+      id: 'is_revoked',
+      refuse({ claims, verifiedBy: { kid } }) {
+        try {
+          const answer: unknown = isRevoked({ claims, kid });
+          return isThenable(answer) ? Promise.resolve(answer).then(readAnswer, unknown) : readAnswer(answer);
+        } catch (cause) {
+          return unknown(cause);
+        }
+      },
     },
-    refuseDenied && { id: 'deny_list', refuse: ({ claims, verifiedBy: { kid } }) => refuseDenied(claims, kid) },
   ];
   return steps.filter((step) => step !== undefined);
 }
 
-const listTypes: ReadonlySet<string | undefined> = new Set(['statuslist+jwt', 'application/statuslist+jwt']);
+/** `undefined`, of a function without a return value, must not admit a token; nor must 0 and 1 be guessed. */
+function readAnswer(answer: unknown): Outcome {
+  if (answer === false) return undefined;
+  if (answer === true) return new Refused('revoked_token');
+  return unknown(new TypeError('isRevoked: it must return true or false, or a promise of it'));
+}
 
-/** Verifies the token of a status list by the keys of the issuer whose tokens it is about. */
-export function verifyStatusList(token: string, issuer: IssuerRules): JsonObject | Refused {
-  const verified = verifyEventToken(token, {
-    types: listTypes,
-    findIssuer: ({ iss = issuer.issuer }) => (iss === issuer.issuer ? issuer : new Refused('invalid_issuer')),
-    accepts: () => true,
-  });
-  return verified instanceof Refused ? verified : verified.claims;
+function unknown(cause: unknown): Refused {
+  return new Refused('revocation_unknown', { cause });
 }

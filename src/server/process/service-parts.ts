@@ -9,15 +9,14 @@ import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
 import { readBuild } from '../lifecycle/version.ts';
 import { type Observed, observe, type WatchRequest } from '../observation/observe.ts';
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
-import { readRevocationOptions, receiveEvents } from '../revocation/service-revocations.ts';
+import { receiveEvents } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
-import { openDenyList } from './open-deny-list.ts';
 import { openSecrets } from './secrets.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
 /** Parts that every command with a listener opens. */
 export interface ServiceParts extends Pick<Service, 'drain' | 'close'> {
-  readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'denyList' | 'revocations' | 'statusLists'>;
+  readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'revocations'>;
   readonly dpop: NonNullable<AnyServerOptions['dpop']>;
   /** Adds log lines, spans and metrics to an app. */
   observe(options: ObservedOptions): Observed & Pick<Service, 'noteMalformed' | 'noteConnection'>;
@@ -40,15 +39,13 @@ interface ObservedOptions {
 export function openServiceParts(options: ServiceOptions): ServiceParts {
   const { log, metrics, replay } = options;
   registerProcessMetrics(metrics);
-  const denied = options.settings.denyList === '' ? undefined : openDenyList(options);
   const { nonceOptions, describeIdentity } = openSecrets(options);
   const audit = openAudit(options);
   let draining = false;
 
   return {
     serverOptions: {
-      ...(denied !== undefined && { denyList: denied.denyList }),
-      ...readRevocationOptions(options),
+      ...(options.revocations !== undefined && { revocations: options.revocations }),
       // The service records the decisions itself.
       ...(audit !== undefined && { audit: { isAvailable: audit.isAvailable } }),
     },
@@ -77,10 +74,7 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
     drain: () => {
       draining = true;
     },
-    close: () => {
-      denied?.close();
-      audit?.close();
-    },
+    close: () => audit?.close(),
   };
 }
 

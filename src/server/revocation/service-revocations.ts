@@ -1,6 +1,5 @@
 import type { EventReceiver } from '../../core/http/event-post.ts';
 import { createReadClientAddress } from '../../core/http/peer.ts';
-import type { AnyServerOptions } from '../../core/resource-server/options.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import { type LogoutOutcome, openBackchannelLogout } from '../../core/revocation/logout/backchannel-logout.ts';
 import { type Revocations, readRevocations } from '../../core/revocation/revocations.ts';
@@ -14,13 +13,6 @@ export interface RevocationService extends Pick<ProcessContext, 'settings' | 'lo
   /** Absent if no source of revocations is configured. */
   readonly revocations?: Revocations | undefined;
   readonly signals?: EventReceiver | undefined;
-}
-
-export function readRevocationOptions({
-  settings: { statusLists },
-  revocations,
-}: RevocationService): Pick<AnyServerOptions, 'revocations' | 'statusLists'> {
-  return { ...(revocations !== undefined && { revocations }), ...(statusLists.length > 0 && { statusLists }) };
 }
 
 /** Outcomes of logout tokens: each has a series from the start. */

@@ -16,7 +16,6 @@ const settings = {
   externalUrl: 'externalUrl',
   algorithms: 'algorithms',
   maxTokenLifetime: 'maxTokenLifetime',
-  statusLists: 'statusLists',
 } as const satisfies Readonly<Record<Concept | Setting, SettingName>>;
 
 /** The variable for each concept of the core. */

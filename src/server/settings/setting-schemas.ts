@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import { isRedisUrl } from '../../core/dpop/redis-url.ts';
 import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
-import { isListPrefix } from '../../core/introspection/status-list.ts';
 import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
@@ -141,16 +140,6 @@ export const revocationStore = v.union([v.literal('memory'), v.pipe(v.string(), 
 
 /** Names, comma-separated or as a JSON array. */
 export const names = v.pipe(list, v.array(v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,256}$/))));
-
-export const statusLists = v.pipe(
-  list,
-  v.array(
-    v.pipe(
-      v.string(),
-      v.check((url) => isListPrefix(url)),
-    ),
-  ),
-);
 
 export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
 

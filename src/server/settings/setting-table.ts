@@ -28,7 +28,6 @@ import {
   revocationStore,
   secretBytes,
   share,
-  statusLists,
   textLike,
   trust,
 } from './setting-schemas.ts';
@@ -275,14 +274,6 @@ export const settingTable = {
       fix: 'Set the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
     },
   }),
-  ...consumedBy('token-status', {
-    denyList: {
-      ...filePath,
-      reload: 'change',
-      meaning: 'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused.',
-      fix: 'Set the path of a JSON file, such as { "jti": ["..."], "sub": [], "kid": [] }.',
-    },
-  }),
   ...consumedBy('revocation', {
     revocationStore: {
       ...redisUrl,
@@ -325,13 +316,6 @@ export const settingTable = {
       ...filePath,
       meaning: 'JSON file with the streams of Shared Signals transmitters that end access tokens.',
       fix: 'Set the path of a JSON file, such as { "streams": { "okta": { "transmitter": "https://…" } } }.',
-    },
-    statusLists: {
-      schema: statusLists,
-      defaultValue: '',
-      meaning:
-        'Comma-separated https URLs that end in a slash. Token status lists (experimental) are fetched only below one of them.',
-      fix: 'Set https URLs that end in a slash, separated by commas, such as https://id.example.com/status/.',
     },
     adminKeyFile: {
       ...filePath,

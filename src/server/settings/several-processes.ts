@@ -4,7 +4,6 @@ import type { SettingProblem } from './setting-report.ts';
 /** Sources of cutoffs: settings and their variables. */
 const revocationSources = {
   logoutClients: 'LOGOUT_CLIENTS',
-  statusLists: 'STATUS_LISTS',
   sharedSignals: 'SHARED_SIGNALS',
   adminKeyFile: 'ADMIN_KEY_FILE',
 } as const;

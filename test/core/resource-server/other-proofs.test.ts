@@ -15,7 +15,6 @@ import type { Configuration } from 'oidc-provider';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { readNodeRequest } from '../../../src/adapters/node-request.ts';
 import { createMemoryReplayStore } from '../../../src/core/dpop/replay.ts';
-import { createDenyList } from '../../../src/core/introspection/deny-list.ts';
 import {
   createIntrospection,
   type Introspection,
@@ -30,6 +29,7 @@ import type { RegisteredClaims } from '../../../src/core/token/claims.ts';
 import { loadLibraries, muteNotices } from '../../../src/dev/provider/libraries.ts';
 import { exportJwk, makeSigningKey } from '../../../src/dev/provider/signing-key.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
+import { createDenyList } from '../../src/token-status/deny-list.ts';
 import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 
 const issuer = createTestIssuer();

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { AccessError } from '../../../src/core/failures.ts';
-import { createDenyList } from '../../../src/core/introspection/deny-list.ts';
 import type { Introspection } from '../../../src/core/introspection/introspection.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
+import { createDenyList } from '../../src/token-status/deny-list.ts';
 
 const issuer = createTestIssuer();
 const now = (): number => Math.floor(Date.now() / 1000);
