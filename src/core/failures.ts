@@ -243,7 +243,7 @@ export const failures = {
     'The thumbprint of the presented certificate is not cnf.x5t#S256. Another client uses the token, or the client has a new certificate and needs a new token.',
   ),
 
-  // Introspection, revocation and deny list
+  // Introspection and revocation
   inactive_token: token(
     'The access token is not active.',
     'The authorization server says that the token is not active: expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Configure the client to get a new token.',

@@ -46,7 +46,7 @@ export async function findLocalService(environment: Environment, issuer: string)
   };
 }
 
-const files: ReadonlySet<string> = new Set(['RULES', 'DENY_LIST']);
+const files: ReadonlySet<string> = new Set(['RULES']);
 /** Settings that do not affect decisions. Other commands have no use for them. */
 const excluded: ReadonlySet<string> = new Set(['CONSOLE', 'CONSOLE_KEY_FILE', 'ADMIN_PORT']);
 

@@ -3,7 +3,7 @@ import type { Reason } from '../../src/core/failures.ts';
 import { makeCertificate } from '../../src/testing/certificate.ts';
 import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { client, issuer } from './issuer.ts';
-import { now, type ServerName, statusLists } from './scene.ts';
+import { now, type ServerName } from './scene.ts';
 
 /** A request that is refused. */
 export interface RefusedCall {
@@ -23,7 +23,6 @@ const otherCertificate = new X509Certificate((await makeCertificate()).certifica
 const scope = 'read:messages';
 const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
 const good = (): readonly string[] => bearer(issuer.token({ scope }));
-const withStatus = (status: unknown): readonly string[] => bearer(issuer.token({ scope, status }));
 type Call = Omit<Parameters<typeof client.headers>[0], 'url'>;
 const dpop = (url: string, call: Call = {}): readonly string[] => {
   const { authorization, dpop: proof } = client.headers({ url, scope, ...call });
@@ -82,21 +81,10 @@ export const refusedCalls: readonly RefusedCall[] = [
       ...['Client-Cert', `:${otherCertificate}:`],
     ],
   },
-  { reason: 'revoked_token', server: 'withDenyList', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
-  { reason: 'deny_list_unavailable', server: 'withFailingDenyList', headers: good },
+  { reason: 'revoked_token', server: 'withCheck', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
+  { reason: 'revocation_unknown', server: 'withFailingCheck', headers: good },
   { reason: 'audit_unavailable', server: 'withFullAudit', headers: good },
   { reason: 'token_lifetime_too_long', server: 'withRevocations', headers: good },
-  { reason: 'malformed_status', server: 'withStatusLists', headers: () => withStatus({ status_list: 7 }) },
-  {
-    reason: 'status_list_not_allowed',
-    server: 'withStatusLists',
-    headers: () => withStatus({ status_list: { idx: 0, uri: 'https://other.example/status/1' } }),
-  },
-  {
-    reason: 'revocation_unknown',
-    server: 'withStatusLists',
-    headers: () => withStatus({ status_list: { idx: 0, uri: `${statusLists}1` } }),
-  },
   { reason: 'unaccepted_client', server: 'ofClients', headers: good },
   { reason: 'inactive_token', server: 'asking', headers: () => bearer('opaque') },
   { reason: 'introspection_unavailable', server: 'askingInVain', headers: () => bearer('opaque') },

@@ -164,19 +164,6 @@ describe('input of other kinds', () => {
 });
 
 describe('settings that decide about few tokens', () => {
-  it('DENY_LIST → what it denies is refused, as the service does; a file that cannot be used → 78', async () => {
-    const file = join(folder, 'denied.json');
-    await writeFile(file, JSON.stringify({ sub: ['mallory'] }));
-    const environment = { ...settings(), DENY_LIST: file };
-    const { explanation } = await runJson(await provider.sign({ sub: 'mallory' }), [], environment);
-    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'revoked_token' });
-    expect((await runJson(await provider.sign(), [], environment)).explanation.verdict).toBe('admitted');
-    await writeFile(file, 'mallory');
-    const { status, stderr } = await run('x', [], environment);
-    expect([status, stderr]).toEqual([78, expect.stringMatching(/^portcullis: DENY_LIST cannot be used\. /)]);
-    expect(stderr).not.toContain('mallory');
-  });
-
   it('LOGOUT_CLIENTS → the lifetime is checked, and cutoffs are skipped', async () => {
     const environment = { ...settings(), LOGOUT_CLIENTS: 'app', MAX_TOKEN_LIFETIME: '600' };
     const now = Math.floor(Date.now() / 1000);

@@ -10,7 +10,6 @@ import { omitUndefined } from '../../src/core/option-members.ts';
 import {
   allOf,
   anyOf,
-  createDenyList,
   createIntrospection,
   createKeySet,
   createMemoryReplayStore,
@@ -57,8 +56,6 @@ const calls: Readonly<Record<string, () => unknown>> = {
   createRedisReplayStore: () => createRedisReplayStore('redis://127.0.0.1:1', { odd: 1 }),
   // @ts-expect-error: a member that does not exist
   createNonces: () => createNonces({ secret: 'x'.repeat(32), odd: 1 }),
-  // @ts-expect-error: a member that does not exist
-  createDenyList: () => createDenyList({ odd: 1 }),
   // @ts-expect-error: a misspelled member
   'createAuthorize of portcullis/express': () => createExpressAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member

@@ -64,11 +64,10 @@ describe('metrics that alerts and the dashboard name', needs('redis-server'), ()
     const file = (name: string): string => join(folder, name);
     await writeFile(file('cert'), cert);
     await writeFile(file('key'), key);
-    await writeFile(file('deny'), '{}');
     gate = await startGate(
       provider,
       { issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] },
-      { TLS_CERT: file('cert'), TLS_KEY: file('key'), DENY_LIST: file('deny') },
+      { TLS_CERT: file('cert'), TLS_KEY: file('key') },
     );
   });
   afterAll(async () => {

@@ -110,14 +110,14 @@ export const looser: readonly Looser[] = [
   {
     name: '`client_id` or `jti` absent, or not a string',
     peer: 'oauth4webapi',
-    why: 'Nothing is decided by them, unless `profile` requires them as strings or a deny list names a `jti`.',
+    why: 'Nothing is decided by them, unless `profile` requires them as strings.',
     source: 'RFC 9068 §2.2 requires them of the issuer',
     applies: (_, { client_id: client, jti }) => !isText(client) || !isText(jti),
   },
   {
     name: '`client_id` or `jti` present, and not a string',
     peer: 'express-oauth2-jwt-bearer',
-    why: 'Nothing is decided by them, unless `profile` requires them as strings or a deny list names a `jti`.',
+    why: 'Nothing is decided by them, unless `profile` requires them as strings.',
     source: 'RFC 9068 §2.2 requires them of the issuer',
     applies: (_, { client_id: client, jti }) =>
       (client !== undefined && !isText(client)) || (jti !== undefined && !isText(jti)),

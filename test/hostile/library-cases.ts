@@ -1,5 +1,4 @@
 import { clientCertificate } from './client-certificate.ts';
-import { denyList } from './deny-list.ts';
 import { introspection } from './introspection.ts';
 import { issuers } from './issuers.ts';
 import { keyDocuments } from './key-documents.ts';
@@ -17,7 +16,6 @@ export const libraryCases: Readonly<Record<string, readonly LibraryCase[]>> = {
   introspection,
   'client certificates': clientCertificate,
   'profile of RFC 9068': profile,
-  'deny list': denyList,
   'step-up': stepUp,
   'several issuers': issuers,
 };

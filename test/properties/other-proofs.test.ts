@@ -6,10 +6,9 @@ import { createIntrospection } from '../../src/core/introspection/introspection.
 import { parseJsonObject } from '../../src/core/jose/json.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { createDenyList, type DenyValues } from '../../src/token-status/deny-list.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { configureProperties } from './settings.ts';
-import { anyJson, changesOf, textChange } from './token-texts.ts';
+import { changesOf, textChange } from './token-texts.ts';
 
 configureProperties();
 
@@ -125,27 +124,6 @@ describe('the header of a client certificate', () => {
     );
     await fc.assert(
       fc.asyncProperty(text, async (sent) => void expect(await judge(sent)).toBe('bad_forwarded_header')),
-    );
-  });
-});
-
-describe('the deny list', () => {
-  it('any JSON in its place → a list that holds what it was given, or TypeError and what there was', () => {
-    const values = fc.oneof(anyJson, fc.dictionary(fc.constantFrom('jti', 'sub', 'kid'), fc.array(anyJson)));
-    fc.assert(
-      fc.property(values, (given) => {
-        const list = createDenyList({ sub: ['mallory'], now: () => now });
-        try {
-          list.replace(given as DenyValues); // it may come from a file
-        } catch (error) {
-          expect(error).toBeInstanceOf(TypeError);
-          expect(list.list()).toEqual([{ kind: 'sub', value: 'mallory' }]);
-          return;
-        }
-        for (const { kind, value, until = now + 1 } of list.list()) {
-          expect(list.denies({ [kind]: value }, kind === 'kid' ? value : undefined)).toBe(until > now);
-        }
-      }),
     );
   });
 });

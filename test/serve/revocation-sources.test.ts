@@ -55,7 +55,6 @@ async function writeStreams(transmitter: string): Promise<string> {
 it.each<[string, () => Promise<Readonly<Record<string, string>>>]>([
   ['LOGOUT_CLIENTS', async () => ({ LOGOUT_CLIENTS: 'app' })],
   ['SHARED_SIGNALS', async () => ({ SHARED_SIGNALS: await writeStreams('https://127.0.0.1:9') })],
-  ['STATUS_LISTS', async () => ({ STATUS_LISTS: 'https://status.example/' })],
   ['ADMIN_KEY_FILE', async () => ({ ADMIN_KEY_FILE: join(folder, 'key') })],
 ])('%s alone → a token of more than a day is refused, and one of a day is admitted', async (_name, settings) => {
   const service = await start(await settings());

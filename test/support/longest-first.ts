@@ -32,7 +32,6 @@ export const longestFiles: readonly string[] = [
   'serve/dpop-instances',
   'server/variants/endpoints',
   'core/dpop/replay-redis',
-  'serve/deny-list',
   'serve/proxies',
   'dev/local-idp',
   'core/dpop/redis-restart',

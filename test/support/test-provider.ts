@@ -69,7 +69,7 @@ export interface TestProvider {
   withdraw(kid: string): void;
   /** Publishes a raw entry next to the keys: a broken JWK, a JWK for another use or of another type. */
   publish(jwk: unknown): void;
-  /** Serves another path, such as a status list; `undefined`: 404 again. */
+  /** Serves another path; `undefined`: 404 again. */
   serve(path: `/${string}`, respond: ((response: ServerResponse) => void) | undefined): void;
   /** Requests so far for a route, or for any path. */
   requests(route: ProviderRoute | `/${string}`): number;

@@ -122,15 +122,12 @@ describe('the lists of flaws', () => {
     'missing_auth_time',
     'authentication_too_old',
     'keys_unavailable',
-    'deny_list_unavailable',
     'introspection_unavailable',
     'replay_store_unavailable',
     'replay_store_full',
     'unexpected',
     'audit_unavailable',
     'token_lifetime_too_long',
-    'malformed_status',
-    'status_list_not_allowed',
     'revocation_unknown',
   ];
 

@@ -2,6 +2,7 @@ import { isThenable } from '../attempt.ts';
 import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
 import type { ValidToken } from './access-token.ts';
+import type { RegisteredClaims } from './claims.ts';
 
 /** Token that is valid except that it may have been withdrawn. */
 export type WithdrawableToken = Pick<ValidToken, 'claims'> & {
@@ -10,7 +11,7 @@ export type WithdrawableToken = Pick<ValidToken, 'claims'> & {
 
 /** A valid token, for the application's own check. */
 export interface RevocableToken {
-  readonly claims: ValidToken['claims'];
+  readonly claims: RegisteredClaims;
   /** `kid` of the key that signed it; `undefined` for an introspected token. */
   readonly kid: string | undefined;
 }

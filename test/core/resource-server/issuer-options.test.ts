@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
+import type { IsRevoked } from '../../../src/core/token/withdrawal.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
 import { type PlainIssuer, type PlainIssuerOptions, startPlainIssuer } from '../../support/plain-issuer.ts';
 import { bearer, judge } from '../../testing/judge.ts';
@@ -263,27 +264,36 @@ describe('several audiences', () => {
   });
 });
 
-describe('denyList of the caller', () => {
-  const serve = (denies: () => boolean | Promise<boolean>) =>
-    create({ issuers: [memory], audience, denyList: { denies } });
+describe('isRevoked', () => {
+  const serve = (isRevoked: IsRevoked) => create({ issuers: [memory], audience, isRevoked });
 
-  it.each<[string, () => boolean | Promise<boolean>, string]>([
+  it.each<[string, () => unknown, string]>([
     ['false', () => false, 'accepted'],
     ['a promise of false', async () => false, 'accepted'],
     ['true', () => true, 'revoked_token'],
     ['a promise of true', async () => true, 'revoked_token'],
-    ['a rejection', () => Promise.reject(new Error('down')), 'deny_list_unavailable'],
-  ])('%s → %3$s', async (_name, denies, outcome) => {
-    expect(await judge(serve(denies), bearer(memory.token()))).toBe(outcome);
+    ['a rejection', () => Promise.reject(new Error('down')), 'revocation_unknown'],
+    [
+      'a thrown error',
+      () => {
+        throw new Error('down');
+      },
+      'revocation_unknown',
+    ],
+    ['undefined', () => undefined, 'revocation_unknown'],
+    ['a promise of 0', async () => 0, 'revocation_unknown'],
+    ['the text false', () => 'false', 'revocation_unknown'],
+  ])('%s → %3$s', async (_name, isRevoked, outcome) => {
+    expect(await judge(serve(isRevoked as IsRevoked), bearer(memory.token()))).toBe(outcome);
   });
 
   it('is called with the claims and the key, after the signature was checked', async () => {
-    const denies = vi.fn(async () => false);
-    const server = serve(denies);
+    const isRevoked = vi.fn(async () => false);
+    const server = serve(isRevoked);
     expect(await judge(server, bearer(memory.flawed('invalid_signature')))).toBe('invalid_signature');
-    expect(denies).not.toHaveBeenCalled();
+    expect(isRevoked).not.toHaveBeenCalled();
     await judge(server, bearer(memory.token({ sub: 'alice' })));
-    expect(denies).toHaveBeenCalledWith(expect.objectContaining({ sub: 'alice' }), memory.kid);
+    expect(isRevoked).toHaveBeenCalledWith({ claims: expect.objectContaining({ sub: 'alice' }), kid: memory.kid });
   });
 
   it('a promise → later checks run too', async () => {

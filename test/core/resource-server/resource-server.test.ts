@@ -602,7 +602,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, clientIds: 'web' }, /^clientIds: name at least one client, in a list/],
     [{ ...right, clientIds: [] }, /^clientIds: name at least one/],
     [{ ...right, clientIds: [''] }, /^clientIds: name at least one/],
-    [{ ...right, denyList: () => false }, /^denyList: write createDenyList/],
+    [{ ...right, isRevoked: true }, /^isRevoked: write a function/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { subject: 'optional' } }] },
       /^subject: an issuer can only require it/,

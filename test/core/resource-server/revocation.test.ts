@@ -4,7 +4,6 @@ import type { Introspection } from '../../../src/core/introspection/introspectio
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
-import { createDenyList } from '../../src/token-status/deny-list.ts';
 
 const issuer = createTestIssuer();
 const now = (): number => Math.floor(Date.now() / 1000);
@@ -55,21 +54,18 @@ it('a token of another issuer with equal values → admitted', async () => {
   expect(await decide(token())).toBe('admitted');
 });
 
-it('the order: lifetime, cutoff, unknown, status list, deny list', async () => {
-  const denyList = createDenyList({ sub: ['ann'] });
-  const { revocations, decide } = open({ denyList, statusLists: ['https://status.example/'] });
-  const listed = { status: { status_list: { idx: 0, uri: 'https://other.example/' } } };
-  const long = token({ exp: now() + 90_000, ...listed });
-  expect(await decide(token(listed))).toBe('status_list_not_allowed');
-  expect(await decide(token())).toBe('revoked_token');
+it('the order: lifetime, cutoff, unknown, isRevoked', async () => {
+  const asked: unknown[] = [];
+  const { revocations, decide } = open({ isRevoked: ({ claims }) => asked.push(claims['jti']) > 0 });
+  const long = token({ exp: now() + 90_000 });
+  expect(await decide(token({ jti: 'one' }))).toBe('revoked_token');
   expect(await decide(long)).toBe('token_lifetime_too_long');
-  denyList.remove({ kind: 'sub', value: 'ann' });
   readRevocations('test', revocations).addDoubt(() => true);
   expect(await decide(token())).toBe('revocation_unknown');
-  expect(await decide(token(listed))).toBe('revocation_unknown');
   await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
-  expect(await decide(token(listed))).toBe('revoked_token');
+  expect(await decide(token())).toBe('revoked_token');
   expect(await decide(long)).toBe('token_lifetime_too_long');
+  expect(asked).toEqual(['one']);
 });
 
 it('after the claims, before the binding: an expired token, then a bound one without its proof', async () => {
@@ -140,13 +136,6 @@ it('introspected token with iat → the cutoff decides', async () => {
   const { revocations, decide } = open({ introspection });
   await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
   expect(await decide('opaque')).toBe('revoked_token');
-});
-
-it('introspected token of an issuer without keys, with a status → revocation_unknown; without one → admitted', async () => {
-  const shared = { issuers: [], statusLists: ['https://idp.example/status/'] };
-  const listed = createAnswers({ status: { status_list: { idx: 0, uri: 'https://idp.example/status/1' } } });
-  expect(await open({ ...shared, introspection: listed.introspection }).decide('opaque')).toBe('revocation_unknown');
-  expect(await open({ ...shared, introspection: createAnswers({}).introspection }).decide('opaque')).toBe('admitted');
 });
 
 it('introspected token without iat, cutoff of its session → revoked_token', async () => {

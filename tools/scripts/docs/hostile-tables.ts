@@ -111,7 +111,6 @@ export const hostileTables: Readonly<Record<string, string>> = {
   hostileIntrospection: of('introspection'),
   hostileCertificates: of('client certificates'),
   hostileProfile: of('profile of RFC 9068'),
-  hostileDenyList: of('deny list'),
   hostileStepUp: of('step-up'),
   hostileIssuers: of('several issuers'),
   publishedHoles: holes(),
