@@ -25,7 +25,7 @@ export async function runService<R extends Read>(
   const { settings } = result;
   const { fd, isTTY } = process.stdout;
   // A terminal is for people.
-  const style = isTTY ? 'pretty' : settings.logFormat === 'ecs' ? 'ecs' : 'json';
+  const style = isTTY ? 'pretty' : 'json';
   const log = createLog({ fd, style, shared: settings.workers !== 1, selection: settings });
   const command = createCommand(result);
   // Each process of a supervisor reads them too.

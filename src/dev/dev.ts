@@ -7,7 +7,6 @@ import { showText } from '../core/shown-text.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { readRules } from '../gate/rules/rules-reader.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { prefix } from '../server/settings/environment.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
@@ -35,7 +34,7 @@ export interface DevFlags {
 
 /** Runs a local identity provider and the service until a stop signal. Returns the exit status. */
 export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv): Promise<number> {
-  const customClaim = readVariable(environment, 'CUSTOM_CLAIM') || defaultCustomClaim;
+  const customClaim = environment['CUSTOM_CLAIM'] || defaultCustomClaim;
   try {
     const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
     try {
@@ -126,7 +125,7 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
   ]);
   // The provider is on this host: no proxy is needed.
   const noProxy = [environment['no_proxy'] || environment['NO_PROXY'], 'localhost'].filter(Boolean).join(',');
-  const given = (name: string): string | undefined => readVariable(environment, name);
+  const given = (name: string): string | undefined => environment[name];
   const own: NodeJS.ProcessEnv = {
     ...Object.fromEntries(provider),
     // It would replace the local provider.
@@ -143,20 +142,13 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
     UPSTREAM: flags.upstream ?? given('UPSTREAM'),
     RULES: flags.rules ?? given('RULES'),
   };
-  // Prefixed names would take precedence.
-  const prefixed = Object.keys(own).map((name) => [`${prefix}${name}`, undefined]);
   return {
     ...environment,
     ...own,
-    ...Object.fromEntries(prefixed),
     NODE_EXTRA_CA_CERTS: idp.certificateFile,
     NO_PROXY: noProxy,
     no_proxy: noProxy,
   };
-}
-
-function readVariable(environment: NodeJS.ProcessEnv, name: string): string | undefined {
-  return environment[`${prefix}${name}`] || environment[name];
 }
 
 async function isInUse({ host, port }: Settings): Promise<boolean> {

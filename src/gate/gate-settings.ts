@@ -65,31 +65,20 @@ function isDomain(value: string | undefined): boolean {
   return value !== undefined && !value.includes('//');
 }
 
-function checkTrust({ trustProxy, upstream, rules, spellings }: Settings): readonly SettingProblem[] {
+function checkTrust({ trustProxy, upstream, rules }: Settings): readonly SettingProblem[] {
   // A rules file can contain upstreams.
   if (trustProxy !== 'all' || upstream !== '' || rules !== '') return [];
   const fix =
     'Any client could query the gate and choose the request that it decides on. Set the addresses of the proxies.';
-  return [{ name: spellings['TRUST_PROXY'] ?? 'TRUST_PROXY', value: 'true', fix }];
+  return [{ name: 'TRUST_PROXY', value: 'true', fix }];
 }
 
-function checkMcp({
-  mcp,
-  mcpTools,
-  rules,
-  upstream,
-  variant,
-  spellings,
-  ...settings
-}: Settings): readonly SettingProblem[] {
+function checkMcp({ mcp, rules, upstream, variant, ...settings }: Settings): readonly SettingProblem[] {
   const problem = (name: string, fix: string): SettingProblem => ({
-    name: spellings[name] ?? name,
+    name,
     value: undefined,
     fix,
   });
-  if (mcpTools !== '' && (!mcp || rules !== '')) {
-    return [problem('MCP_TOOLS', 'It is only for --mcp without rules. Remove it, or write "mcp" in a rule.')];
-  }
   if (!mcp || rules !== '') return [];
   if (upstream === '') {
     return [
@@ -141,7 +130,7 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
   }
   if (settings.issuer === undefined) {
     problems.push({
-      name: settings.spellings[domain] ?? domain,
+      name: domain,
       value: undefined,
       fix: 'Write only the host of the provider, without https://.',
     });
@@ -156,21 +145,13 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
   return problems;
 }
 
-function writeRules({ issuer, audience, scope, mcp, mcpTools }: Settings): RulesFile {
+function writeRules({ issuer, audience, scope, mcp }: Settings): RulesFile {
   const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
   const rule = mcp
-    ? { id: 'mcp', path: `${new URL(audience).pathname.replace(/\/$/, '')}/**`, mcp: writeMcp(mcpTools), ...scopes }
+    ? { id: 'mcp', path: `${new URL(audience).pathname.replace(/\/$/, '')}/**`, mcp: anyOperation, ...scopes }
     : { id: 'all', path: '/**', ...scopes };
   return { name: 'settings', text: JSON.stringify({ issuers: { issuer: { issuer, audience } }, rules: [rule] }) };
 }
 
-/** Writes `mcp` of a rule. Resources and prompts require only the rule. */
-function writeMcp(mcpTools: string): object {
-  const tools = new Map<string, string[]>(mcpTools === '' ? [['*', []]] : []);
-  for (const entry of mcpTools.split(' ').filter((each) => each !== '')) {
-    const [name = '', scope = ''] = [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)];
-    tools.set(name, [...(tools.get(name) ?? []), scope]);
-  }
-  const entries = [...tools].map(([name, scopes]) => [name, scopes.length === 0 ? {} : { scopes }]);
-  return { tools: Object.fromEntries(entries), resources: { '*': {} }, prompts: { '*': {} } };
-}
+/** `mcp` of a rule whose operations require only the rule. */
+const anyOperation = { tools: { '*': {} }, resources: { '*': {} }, prompts: { '*': {} } };

@@ -22,8 +22,8 @@ export const serveCommand: Command = {
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, replay } = options;
-  const { variant, issuer, spellings } = settings;
-  const domainName = spellings[variant.names.domain] ?? variant.names.domain;
+  const { variant, issuer } = settings;
+  const domainName = variant.names.domain;
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);

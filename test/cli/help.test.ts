@@ -88,8 +88,8 @@ test('dev --only-provider → a provider, how to use it, and no service', async 
   expect(await ended).toBe(0);
 });
 
-test('dev: a flag wins over a variable with the prefix, and the local provider over PORTCULLIS_ISSUER', async () => {
-  const variables = { PORTCULLIS_PORT: '0', PORTCULLIS_ISSUER: 'https://idp.test/', PORTCULLIS_ADMIN_PORT: 'off' };
+test('dev: a flag wins over a variable, and the local provider over ISSUER', async () => {
+  const variables = { PORT: '0', ISSUER: 'https://idp.test/', ADMIN_PORT: 'off' };
   const env = { ...environment(), ...variables };
   const ended = await run(process.execPath, [main, 'dev', '--idp-port', '0', '--port', 'x'], { env }).catch(
     (error) => error,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -69,23 +69,18 @@ async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
   const upstream = await listen((request, response) => void handler(request, response), 0);
   let own: Server | undefined;
   if (kind === 'gate') {
-    const args = [
-      '--mcp',
-      '--issuer',
-      idp.issuer,
-      '--audience',
-      resource,
-      '--upstream',
-      `http://127.0.0.1:${upstream.port}`,
-    ];
+    const rules = join(cacheFolder, 'rules.json');
+    const tools = { 'delete-*': { scopes: ['write:messages'] }, '*': {} };
+    const rule = { id: 'mcp', path: '/mcp', scopes: ['read:messages'], mcp: { tools } };
+    const issuers = { idp: { issuer: idp.issuer, audience: resource } };
+    await writeFile(rules, JSON.stringify({ issuers, rules: [rule] }));
+    const args = ['--mcp', '--rules', rules, '--upstream', `http://127.0.0.1:${upstream.port}`];
     gate = await startService({
       command: 'gate',
       args,
       environment: {
         PORT: String(port),
         NODE_EXTRA_CA_CERTS: idp.certificateFile,
-        MCP_TOOLS: 'delete-*=write:messages *=read:messages',
-        SCOPE: 'read:messages',
       },
     });
   } else {

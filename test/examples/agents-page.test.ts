@@ -25,9 +25,8 @@ it.each(blocks.filter(({ language }) => language === 'json').map(({ text }) => [
 
 const gates = commands.filter((command) => command.includes('portcullis gate'));
 it.each(gates.map((command) => [command]))('%s → the gate serves the metadata', async (command) => {
-  const [, tools, words = ''] = /^(?:MCP_TOOLS="([^"]*)" )?npx portcullis gate (.*)$/.exec(command) ?? [];
-  const environment = tools === undefined ? {} : { MCP_TOOLS: tools };
-  const gate = await startService({ command: 'gate', args: words.split(' '), environment });
+  const [, words = ''] = /^npx portcullis gate (.*)$/.exec(command) ?? [];
+  const gate = await startService({ command: 'gate', args: words.split(' '), environment: {} });
   try {
     const response = await fetch(`${gate.url}/.well-known/oauth-protected-resource/mcp`);
     expect(await response.json()).toMatchObject({ resource: 'https://mcp.example.com/mcp' });

@@ -123,14 +123,6 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
   });
 });
 
-it('keepAlive off → one connection for each request', async () => {
-  const [upstream, proxied] = await stage({ keepAlive: 'off' });
-  const one = await connectTo(proxied);
-  await one(get('Authorization: NTLM me\r\n'));
-  await one(get());
-  expect(upstream.arrivals).toHaveLength(2);
-});
-
 it('the proxy closes → own connections end', async () => {
   const [upstream, proxied] = await stage();
   await (await connectTo(proxied))(get('Authorization: NTLM me\r\n'));

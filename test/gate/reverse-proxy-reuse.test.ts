@@ -125,12 +125,5 @@ describe.each([
       expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
       expect(upstream.arrivals).toHaveLength(2);
     });
-
-    it('after a body, keepAlive off → not the response to the next request, sent at once', async () => {
-      const [upstream, proxied] = await stage(ok, when, { keepAlive: 'off' });
-      await sendRaw(proxied.port, request);
-      expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
-      expect(upstream.arrivals.map((bytes) => /\r\nconnection: (\S+)/i.exec(bytes)?.[1])).toEqual(['close', 'close']);
-    });
   });
 });

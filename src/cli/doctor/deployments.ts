@@ -45,7 +45,7 @@ export function createDeployment(
     rulesFile: undefined,
     protectedPath: endpoint?.path ?? '/',
     environment,
-    nameOf: (setting) => environmentName(settingTable[setting], variant, settings?.spellings),
+    nameOf: (setting) => environmentName(settingTable[setting], variant),
   };
 }
 

@@ -124,7 +124,7 @@ function readAdmin(admin: string): URL {
 }
 
 function findKeys(environment: Environment, keyFile: string | undefined): readonly string[] {
-  const named = keyFile ?? (environment['PORTCULLIS_CONSOLE_KEY_FILE'] || environment['CONSOLE_KEY_FILE']);
+  const named = keyFile ?? environment['CONSOLE_KEY_FILE'];
   const files = named === undefined || named === '' ? findDevFiles(environment) : [named];
   return files.flatMap((file) => {
     try {

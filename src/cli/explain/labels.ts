@@ -9,7 +9,7 @@ export const flagLabels: SettingLabels = {
   audience: createLabel('--audience', (value) => `--audience ${value}`),
 };
 
-export function labelRules(file: string, settings: Pick<Settings, 'variant' | 'spellings'>): SettingLabels {
+export function labelRules(file: string, settings: Pick<Settings, 'variant'>): SettingLabels {
   const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)): SettingLabel =>
     createLabel(`"${name}"`, (value) => `"${name}": ${write(value)}`, `in ${file}`);
   const { introspection: _, ...known } = optionLabels;

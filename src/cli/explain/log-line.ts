@@ -40,7 +40,7 @@ export function labelLogLine(
 ): SettingLabels {
   const read = readSettings({ args, environment });
   const { settings, effective } =
-    read.kind === 'settings' ? read : { settings: { variant: variants.a, spellings: {} }, effective: [] };
+    read.kind === 'settings' ? read : { settings: { variant: variants.a }, effective: [] };
   return fields['rule'] === undefined
     ? labelSettings(settings, effective)
     : labelRules(values.rules ?? 'the rules', settings);

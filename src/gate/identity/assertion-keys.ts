@@ -27,10 +27,9 @@ const algorithmsOfCurves: Readonly<Record<string, string>> = { 'P-256': 'ES256',
 
 /** Reads the PEM files of assertion keys; `undefined` if no setting names one. Throws `RulesError` for an unreadable file. */
 export function readAssertionKeys(settings: Settings): AssertionKeyFiles | undefined {
-  const { assertionKey, assertionKeysPublished, spellings } = settings;
+  const { assertionKey, assertionKeysPublished } = settings;
   if (assertionKey === '' && assertionKeysPublished.length === 0) return undefined;
-  const read = (name: string, path: string): KeyFile => {
-    const setting = spellings[name] ?? name;
+  const read = (setting: string, path: string): KeyFile => {
     try {
       return { setting, pem: readRegularFile(path, maxBytes).toString('latin1') };
     } catch (cause) {

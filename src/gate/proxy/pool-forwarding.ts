@@ -22,7 +22,7 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   readonly #writer: ResponseWriter;
   /** Absent once another request may use it. */
   #pooled: PooledClient | undefined;
-  #isReusable: boolean;
+  #isReusable = true;
   /** Bytes that the connection has received for earlier requests. */
   #earlierBytes = 0;
   /** Position in the head of an informational response, digits of its status, and bytes of its end that were seen. */
@@ -38,7 +38,6 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
     this.#writer = job.writer;
     this.#pooled = pooled;
     pooled.handler = this;
-    this.#isReusable = job.upstream.keepAlive === 'on';
   }
 
   onConnect(abort: () => void): void {

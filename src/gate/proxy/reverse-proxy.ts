@@ -13,8 +13,6 @@ import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts
 export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'ca' | 'onReachable'> {
   /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
   readonly timeout?: number;
-  /** `off`: one connection to the upstream for each request. Default: `on`. */
-  readonly keepAlive?: 'on' | 'off';
   /** Maximum number of requests and tunnels in flight; more are refused with 503. Default: 4096. */
   readonly maxInFlight?: number;
   /** Seconds without a byte of an upload until 408. Default: 60. */
@@ -43,7 +41,7 @@ const defaultMaxInFlight = 4096;
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
   const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
-  const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, keepAlive: 'on', ...options });
+  const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, ...options });
   const ownConnections = createOwnConnections(upstream.createOwnAgent, maxInFlight, share);
   const close = (): void => {
     ownConnections.close();

@@ -15,7 +15,6 @@ export interface UpstreamOptions {
   readonly timeout: number;
   /** Seconds. */
   readonly uploadTimeout: number;
-  readonly keepAlive: 'on' | 'off';
   /** PEM certificates that replace the roots of Node for an `https://` upstream. */
   readonly ca?: string;
   /** Called if a connection succeeds after one that failed, or fails after one that succeeded. */
@@ -23,7 +22,6 @@ export interface UpstreamOptions {
 }
 
 export interface Upstream {
-  readonly keepAlive: 'on' | 'off';
   /** Opens a connection; its TLS handshake may still be in flight. */
   open(): Socket;
   /** Clients for requests without a body, the fastest. */
@@ -62,7 +60,7 @@ export const maxResponseHeaderBytes = 64 * 1024;
 
 /** Loads the client and creates the pools; opens no connection. */
 export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
-  const { timeout, uploadTimeout, keepAlive } = options;
+  const { timeout, uploadTimeout } = options;
   const address = parseUpstream(options.upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
   const timeoutMilliseconds = timeout * 1000;
@@ -99,7 +97,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
       });
     });
   const pool = await createPool(open, awaitOpen, {
-    pipelining: keepAlive === 'on' ? 1 : 0,
+    pipelining: 1,
     headersTimeout: timeoutMilliseconds,
     bodyTimeout: timeoutMilliseconds,
     keepAliveTimeout: idleMilliseconds,
@@ -107,13 +105,13 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     maxHeaderSize: maxResponseHeaderBytes,
   });
   const createAgent = (limits: AgentOptions): Agent => {
-    const agent = new Agent({ keepAlive: keepAlive === 'on', scheduling: 'lifo', ...limits });
+    const agent = new Agent({ keepAlive: true, scheduling: 'lifo', ...limits });
     agent.createConnection = open;
     return agent;
   };
   const agent = createAgent({ timeout: idleMilliseconds });
   return {
-    ...{ keepAlive, open, pool, agent, timeoutMilliseconds },
+    ...{ open, pool, agent, timeoutMilliseconds },
     createOwnAgent: () => createAgent({ maxSockets: 1 }),
     uploadMilliseconds: uploadTimeout * 1000,
     probe() {

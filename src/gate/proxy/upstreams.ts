@@ -17,7 +17,7 @@ export interface Upstreams {
 }
 
 export function createUpstreams(settings: Settings, log: Log, metrics: Metrics): Upstreams {
-  const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, uploadTimeout, peerShare } = settings;
+  const { upstream, upstreamTimeout: timeout, uploadTimeout, peerShare } = settings;
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
     Object.fromEntries([...current].map(([name, proxy]) => [`{upstream="${name}"}`, read(proxy)]));
@@ -37,7 +37,7 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
   );
   const open = (name: string, address: string): Promise<ReverseProxy> =>
     createReverseProxy({
-      ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare },
+      ...{ upstream: address, timeout, uploadTimeout, share: peerShare },
       onHead: latency.series(`{upstream="${name}"}`).observe,
       onReachable: (isReachable) =>
         isReachable

@@ -39,11 +39,10 @@ export function openAudit({ settings, readAgain, reloads, log, metrics }: Proces
   };
 }
 
-function open({ auditLog, auditFormat, auditFull, auditIdentity, logIdentitySecret }: Settings, log: Log): Audit {
+function open({ auditLog, auditFull, auditIdentity, logIdentitySecret }: Settings, log: Log): Audit {
   try {
     return createAudit({
       destination: auditLog,
-      format: auditFormat,
       full: auditFull,
       identity: auditIdentity,
       identitySecret: logIdentitySecret,

@@ -1,5 +1,6 @@
 import sonicBoom from 'sonic-boom';
 import { docsUrl, type Reason } from '../../core/failures.ts';
+import { formatTime, writeMember } from './audit/json-line.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
@@ -7,14 +8,14 @@ export type LogLevel = 'info' | 'warn' | 'error';
 export interface LogSelection {
   /** Lowest level of events. Above `info`, admitted requests are omitted too. */
   readonly logLevel: LogLevel;
-  /** Admitted requests that are logged: all, none, or one in N. */
-  readonly logGrants: 'all' | 'none' | number;
+  /** Admitted requests that are logged. */
+  readonly logGrants: 'all' | 'none';
 }
 
 /** Fields in addition to time, level and event. Never a token, a proof, a cookie or a password. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** The line of one request. Only `method` and `facts` may need escaping. */
+/** The line of one request. */
 export interface RequestLine {
   /** Time of the response: milliseconds since the epoch. */
   readonly time: number;
@@ -38,8 +39,8 @@ export interface RequestLine {
 export interface Log {
   write(level: LogLevel, event: string, fields?: LogFields): void;
   writeRequest(line: RequestLine): void;
-  /** Logs one in N admitted requests; 0 logs none. */
-  grantInterval(): number;
+  /** Reports whether admitted requests are logged. */
+  logsGrants(): boolean;
   select(selection: LogSelection): void;
   /** Counts lines that were lost because the reader was too slow or closed. */
   countDropped(): number;
@@ -49,7 +50,7 @@ export interface Log {
 
 export interface LogOptions {
   readonly fd: number;
-  readonly style: 'json' | 'ecs' | 'pretty';
+  readonly style: 'json' | 'pretty';
   /** Default: everything. */
   readonly selection?: LogSelection;
   /** True if other processes write to the descriptor. Default: false. */
@@ -138,11 +139,7 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     send();
   };
   return {
-    grantInterval() {
-      const { logLevel, logGrants } = selected;
-      if (logLevel !== 'info' || logGrants === 'none') return 0;
-      return logGrants === 'all' ? 1 : logGrants;
-    },
+    logsGrants: () => selected.logLevel === 'info' && selected.logGrants === 'all',
     select(next) {
       selected = next;
     },
@@ -189,69 +186,25 @@ function formatJson({ time, level, event, fields }: Entry): string {
   return `${JSON.stringify({ time: formatTime(time), level, event, ...fields })}\n`;
 }
 
-/** Like {@link formatJson}; only values that may need escaping are passed to `JSON.stringify`. */
+/** Like {@link formatJson}, without an object; only `facts` are passed to `JSON.stringify`. */
 function formatRequestJson(line: RequestLine): string {
   const { time, id, requestId, traceId, clientIp, method, route, routeKind, status, reason, wouldRefuse } = line;
-  let text = `{"time":"${formatTime(time)}","level":"${status >= 500 ? 'error' : 'info'}","event":"request","id":"${id}"`;
-  if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
-  if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
-  if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
-  text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"${routeKind}":"${route}","status":${status}`;
-  if (reason !== undefined) text += `,"reason":"${reason}"`;
-  if (wouldRefuse !== undefined) text += `,"would_refuse":"${wouldRefuse}"`;
   const named = reason ?? wouldRefuse;
-  if (named !== undefined) text += `,"docs":"${docsUrl}refusals.md#${named}"`;
+  const docs = named === undefined ? '' : `,"docs":"${docsUrl}refusals.md#${named}"`;
   const facts = line.facts === undefined ? '{}' : JSON.stringify(line.facts);
-  return `${text},"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`;
+  return (
+    `{"time":"${formatTime(time)}","level":"${status >= 500 ? 'error' : 'info'}","event":"request"` +
+    `${writeMember('id', id)}${writeMember('request_id', requestId)}${writeMember('trace_id', traceId)}` +
+    `${writeMember('client_ip', clientIp)}${writeMember('method', method)}${writeMember(routeKind, route)}` +
+    `,"status":${status}${writeMember('reason', reason)}${writeMember('would_refuse', wouldRefuse)}${docs}` +
+    `,"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`
+  );
 }
 
 /** Returns the members of the JSON line, for another format. */
 function parseRequestJson(line: RequestLine): Entry {
   const { time: _time, level, event, ...fields } = JSON.parse(formatRequestJson(line)) as Entry & LogFields; // as just written
   return { time: line.time, level, event, fields };
-}
-
-/** Members of the Elastic Common Schema. Other fields get `portcullis.` as a prefix. */
-const ecsNames: ReadonlyMap<string, string> = new Map([
-  ['id', 'http.request.id'],
-  ['trace_id', 'trace.id'],
-  ['client_ip', 'client.ip'],
-  ['method', 'http.request.method'],
-  ['status', 'http.response.status_code'],
-  ['rule', 'rule.id'],
-  ['reason', 'event.reason'],
-  ['docs', 'event.reference'],
-  ['sub', 'user.id'],
-]);
-
-function formatEcs({ time, level, event, fields = {} }: Entry): string {
-  const { ms, ...others } = fields;
-  const members = Object.entries(others).map(([name, value]) => [ecsNames.get(name) ?? `portcullis.${name}`, value]);
-  return `${JSON.stringify({
-    '@timestamp': formatTime(time),
-    'log.level': level,
-    message: event,
-    'ecs.version': '8.17.0',
-    'service.name': 'portcullis',
-    'event.action': event,
-    ...(event === 'request' && { 'event.outcome': fields['reason'] === undefined ? 'success' : 'failure' }),
-    // Nanoseconds.
-    ...(typeof ms === 'number' && { 'event.duration': Math.round(ms * 1e6) }),
-    ...Object.fromEntries(members),
-  })}\n`;
-}
-
-let second = Number.NaN;
-let secondText = '';
-
-/** Formats ISO 8601 in UTC. Formatting a second is slow, and many lines share one. */
-function formatTime(time: number): string {
-  const milliseconds = time % 1000;
-  if (time - milliseconds !== second) {
-    second = time - milliseconds;
-    secondText = new Date(second).toISOString().slice(0, 20);
-  }
-  return `${secondText}${milliseconds < 100 ? (milliseconds < 10 ? '00' : '0') : ''}${milliseconds}Z`;
 }
 
 const colours: Readonly<Record<LogLevel, string>> = { info: '\x1b[32m', warn: '\x1b[33m', error: '\x1b[31m' };
@@ -267,6 +220,5 @@ function formatPretty({ time: at, level, event, fields = {} }: Entry): string {
 
 const formats: Readonly<Record<LogOptions['style'], (entry: Entry) => string>> = {
   json: formatJson,
-  ecs: formatEcs,
   pretty: formatPretty,
 };

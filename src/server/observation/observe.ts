@@ -193,13 +193,9 @@ function readIssuer({ claims, evidence }: Exchange): string {
 
 /** Creates the writer of request lines. Refused and failed requests are always written. */
 function createRequestLog({ log, readClientAddress, describeIdentity }: ObserveOptions): WatchRequest {
-  let admitted = 0;
   return (exchange, status, milliseconds) => {
     const { id, request, connection, route, routeKind, reason, wouldRefuse } = exchange;
-    if (reason === undefined && wouldRefuse === undefined && status < 400) {
-      const interval = log.grantInterval();
-      if (interval === 0 || admitted++ % interval !== 0) return;
-    }
+    if (reason === undefined && wouldRefuse === undefined && status < 400 && !log.logsGrants()) return;
     log.writeRequest({
       time: Date.now(),
       id,

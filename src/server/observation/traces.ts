@@ -1,5 +1,3 @@
-import { createRequire } from 'node:module';
-import { isAbsolute } from 'node:path';
 import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
 import type { ResourceRequest } from '../../core/http/request.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -21,18 +19,17 @@ const expectation = [
 ] as const;
 const registerFix =
   'Load a file that starts the SDK and sets its context manager and propagator before the service: NODE_OPTIONS="--import FILE".';
-const apiFix =
-  'Install @opentelemetry/api next to portcullis, or set OTEL_API_PATH to the absolute path of the @opentelemetry/api folder that the SDK uses.';
+const apiFix = 'Install @opentelemetry/api next to portcullis.';
 
 /**
- * Loads the API of a registered SDK before the first request: next to this package, or from the absolute path `OTEL_API_PATH`.
+ * Loads the API of a registered SDK before the first request: next to this package, never from the working directory.
  * Logs one warning if traces are expected and cannot be recorded.
  */
 export async function openTraces(
   environment: Readonly<Record<string, string | undefined>>,
   log: Pick<Log, 'write'> | undefined,
 ): Promise<void> {
-  const { OTEL_SDK_DISABLED: disabled = '', OTEL_API_PATH: path } = environment;
+  const { OTEL_SDK_DISABLED: disabled = '' } = environment;
   const setting = expectation.find((name) => !['', 'none'].includes(environment[name] ?? ''));
   if (globals[registry]?.trace === undefined) {
     if (setting === undefined || disabled.toLowerCase() === 'true') return;
@@ -44,19 +41,12 @@ export async function openTraces(
     return;
   }
   try {
-    api = await loadApi(path);
+    api = await import('@opentelemetry/api');
   } catch (error) {
     api = 'missing';
     const problem = '@opentelemetry/api cannot be loaded';
     log?.write('warn', 'traces_not_recorded', { problem, error: String(error), fix: apiFix });
   }
-}
-
-/** Never searches the working directory: a file there must not become code of the service. */
-async function loadApi(path: string | undefined): Promise<Api> {
-  if (path === undefined) return import('@opentelemetry/api');
-  if (!isAbsolute(path)) throw new TypeError('OTEL_API_PATH is not an absolute path');
-  return createRequire(import.meta.url)(path);
 }
 
 /** Returns the API, also if the SDK was registered after {@link openTraces}: then the spans begin a little later. */

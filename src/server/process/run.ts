@@ -28,7 +28,6 @@ import { createMetrics, formatMetrics } from '../observation/metrics.ts';
 import { openTraces } from '../observation/traces.ts';
 import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
-import type { Settings } from '../settings/settings.ts';
 import { countProcesses } from '../settings/several-processes.ts';
 import { openReplay, readRedisOptions } from './open-replay.ts';
 import { openHttpOptions, type RunOptions, type Service, stopGrace } from './service.ts';
@@ -121,7 +120,7 @@ async function openAdmin(
   return open(
     (address) => listen({ onRequest, keepAlive, errorBody, exclusive: true, limit, peers: { share }, ...address }),
     {
-      ...{ host, port, settings: nameAddress(settings, 'ADMIN_') },
+      ...{ host, port, settings: adminAddress },
     },
   );
 }
@@ -130,15 +129,13 @@ interface NamedAddress extends ListenAddress {
   readonly settings: AddressSettings;
 }
 
-function nameAddress({ spellings }: Settings, prefix: '' | 'ADMIN_'): AddressSettings {
-  const [host, port] = [`${prefix}HOST`, `${prefix}PORT`];
-  return { host: spellings[host] ?? host, port: spellings[port] ?? port };
-}
+const apiAddress: AddressSettings = { host: 'HOST', port: 'PORT' };
+const adminAddress: AddressSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' };
 
 function readApi({ settings, environment }: RunOptions): NamedAddress {
   const { host, port } = settings;
   const descriptor = findActivatedSocket(environment);
-  return { host, port, descriptor, settings: nameAddress(settings, '') };
+  return { host, port, descriptor, settings: apiAddress };
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {

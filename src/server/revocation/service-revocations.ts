@@ -25,7 +25,7 @@ export function receiveEvents(
   server: () => ResourceServer<RegisteredClaims>,
 ): StreamApp {
   if (revocations === undefined) return app;
-  const { logoutClients: clientIds, logoutPath: path, logoutSubject: subject } = settings;
+  const { logoutClients: clientIds, logoutSubject: subject } = settings;
   const receivers: EventReceiver[] = signals === undefined ? [] : [signals];
   if (clientIds.length > 0) {
     const counter = metrics.counter('portcullis_logout_tokens_total', 'Logout tokens by outcome.');
@@ -38,7 +38,7 @@ export function receiveEvents(
     if (!subject) parts.onNoSession = () => void noSession.series().value++;
     const open = (of: ResourceServer<RegisteredClaims>): EventReceiver =>
       openBackchannelLogout(of, {
-        ...{ clientIds, path, subject },
+        ...{ clientIds, subject },
         onLogout(outcome, cause) {
           counter.series(`{outcome="${outcome}"}`).value++;
           if (outcome === 'unavailable') {

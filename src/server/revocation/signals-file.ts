@@ -87,9 +87,8 @@ export function readSignalsFile({
   sharedSignals: file,
   issuer,
   externalUrl,
-  spellings,
 }: Settings): Readonly<Record<string, StreamOptions>> {
-  const name = spellings['SHARED_SIGNALS'] ?? 'SHARED_SIGNALS';
+  const name = 'SHARED_SIGNALS';
   const fail = (problem: string): StartFailure => new StartFailure(`${name} cannot be used. ${problem}`);
   const parsed = v.safeParse(signalsSchema, parseJsonObject(readBytes(file, fail)));
   if (!parsed.success) {

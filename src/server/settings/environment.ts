@@ -19,27 +19,22 @@ export interface Misspelling {
   readonly likely: string;
 }
 
-/** Variables that are set under another name than the plain one, by the plain name. */
-export type Spellings = Readonly<Record<string, string>>;
-
 export interface SettingEnvironment {
-  /** Values by the plain name, for every spelling. */
   readonly values: Variables;
-  readonly spellings: Spellings;
   readonly problems: readonly SettingProblem[];
   readonly misspellings: readonly Misspelling[];
 }
 
-/** Prefix that every variable may have. */
-export const prefix = 'PORTCULLIS_';
+/** Prefix that the variables of earlier versions could have. */
+const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
 const maxFileBytes = 64 * 1024;
 /** A shorter name differs by one letter from unrelated names: `HOME` is not a misspelt `HOST`. */
 const leastLength = 7;
 
 /**
- * Reads the variables of settings: `PORTCULLIS_NAME` before `NAME`, and `NAME_FILE` for secrets. An unknown name with the
- * prefix is a problem; without the prefix, a name that is nearly a setting is a misspelling.
+ * Reads the variables of settings, and `NAME_FILE` for secrets. A name that an earlier version had, and one with its prefix,
+ * is a problem; another name that is nearly a setting is a misspelling.
  */
 export function readEnvironment(environment: Variables, known: readonly KnownName[]): SettingEnvironment {
   const variables = new Map(
@@ -50,38 +45,31 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
   );
   const names = new Set(known.flatMap(({ name, isSecret }) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]));
   const values: Record<string, string> = {};
-  const spellings: Record<string, string> = {};
   const problems: SettingProblem[] = [];
   for (const { name, isSecret } of known) {
-    const spelling = findSpelling(variables, name);
-    const file = isSecret ? findSpelling(variables, `${name}${fileSuffix}`) : undefined;
-    const used = file ?? spelling;
-    if (used === undefined) continue;
-    if (used !== name) spellings[name] = used;
-    const value = variables.get(used) ?? '';
-    const isTwice = file !== undefined && spelling !== undefined;
-    const read = isTwice ? refuseBoth(file, spelling) : file === undefined ? value : readSecret(value);
+    const value = variables.get(name);
+    const file = `${name}${fileSuffix}`;
+    const path = isSecret ? variables.get(file) : undefined;
+    const read =
+      path === undefined
+        ? value
+        : value === undefined
+          ? readSecret(path)
+          : { fix: `${file} and ${name} are both set. Keep one.` };
     if (typeof read === 'string') values[name] = read;
     // The path is not shown: it may be the secret itself.
-    else problems.push({ name: used, value: undefined, fix: read.fix });
+    else if (read !== undefined) problems.push({ name: file, value: undefined, fix: read.fix });
   }
-  const unknown = [...variables.keys()].filter((name) => !names.has(name));
-  for (const name of unknown) {
-    const fix = findRemoved(name);
-    if (fix !== undefined) problems.push({ name, value: undefined, fix });
-    else if (name.startsWith(prefix) && !names.has(name.slice(prefix.length)))
-      problems.push(refuseUnknown(name, names));
-  }
-  const misspellings = unknown.flatMap((name) => {
-    if (name.startsWith(prefix) || findRemoved(name) !== undefined) return [];
+  const misspellings: Misspelling[] = [];
+  for (const name of variables.keys()) {
+    if (names.has(name)) continue;
+    const fix =
+      findRemoved(name) ?? (name.startsWith(prefix) ? refusePrefix(name.slice(prefix.length), names) : undefined);
     const likely = findLikeliest(name, names, leastLength);
-    return likely === undefined ? [] : [{ name, likely }];
-  });
-  return { values, spellings, problems, misspellings };
-}
-
-function findSpelling(variables: ReadonlyMap<string, string>, name: string): string | undefined {
-  return [`${prefix}${name}`, name].find((spelling) => variables.has(spelling));
+    if (fix !== undefined) problems.push({ name, value: undefined, fix });
+    else if (likely !== undefined) misspellings.push({ name, likely });
+  }
+  return { values, problems, misspellings };
 }
 
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
@@ -97,19 +85,11 @@ export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   }
 }
 
-export function refuseBoth(name: string, rival: string): SettingProblem {
-  return { name, value: undefined, fix: `${name} and ${rival} are both set. Keep one.` };
-}
-
-function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem {
-  const plain = name.slice(prefix.length);
+function refusePrefix(plain: string, names: ReadonlySet<string>): string {
+  if (names.has(plain) || outboundNames.includes(plain)) return `Settings have no prefix. Set ${plain}.`;
   const likely = findLikeliest(plain, names, leastLength);
-  const fix = outboundNames.includes(plain)
-    ? `There is no such setting. Set ${plain}, without the prefix.`
-    : likely === undefined
-      ? 'There is no such setting. Remove it; portcullis config --help lists all.'
-      : `There is no such setting. Did you mean ${prefix}${likely}?`;
-  return { name, value: undefined, fix };
+  const next = likely === undefined ? 'Remove it; portcullis config --help lists all.' : `Did you mean ${likely}?`;
+  return `There is no such setting. ${next}`;
 }
 
 /** Variables that Node and the HTTP client read. */

@@ -6,6 +6,13 @@ export const removedSettings: Readonly<Record<string, string>> = {
   DENY_LIST:
     'End tokens with portcullis revoke (ADMIN_KEY_FILE or REVOCATION_STORE), or pass isRevoked to the library.',
   STATUS_LISTS: 'End tokens by LOGOUT_CLIENTS, SHARED_SIGNALS or portcullis revoke, or pass isRevoked to the library.',
+  LOG_FORMAT: 'Lines have one format, JSON. Rename the members of lines in the collector of the logs.',
+  AUDIT_FORMAT: 'Lines have one format, JSON. Rename the members of lines in the collector of the audit trail.',
+  LOGOUT_PATH: 'The path is /backchannel-logout. Register it at the provider, or rewrite the path in a proxy.',
+  UPSTREAM_KEEP_ALIVE:
+    'A connection is used again only if the upstream sent exactly its response. Disable keep-alive at the upstream.',
+  OTEL_API_PATH: 'Install @opentelemetry/api next to portcullis.',
+  MCP_TOOLS: 'Write a rules file with "mcp": { "tools": { … } } in a rule, and set RULES.',
 };
 
 /** Returns the fix for a setting that an earlier version had, by its variable, `_FILE`, flag or member of a settings file. */

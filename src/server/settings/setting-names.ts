@@ -21,12 +21,10 @@ const settings = {
 /** The variable for each concept of the core. */
 export type SettingNames = Readonly<Record<keyof typeof settings, string>>;
 
-type NamingSettings = Pick<Settings, 'variant'> & Partial<Pick<Settings, 'spellings'>>;
-
-export function nameSettings({ variant, spellings = {} }: NamingSettings): SettingNames {
+export function nameSettings({ variant }: Pick<Settings, 'variant'>): SettingNames {
   const names = Object.entries(settings).map(([concept, name]) => [
     concept,
-    environmentName(settingTable[name], variant, spellings),
+    environmentName(settingTable[name], variant),
   ]);
   return Object.fromEntries(names) as SettingNames; // one for each concept of the map above
 }
@@ -54,14 +52,13 @@ const sources: Readonly<Record<Source, string>> = {
 
 /** Describes the settings for `explain`: the spelling of each, the source of its value, and the line that changes it. */
 export function labelSettings(
-  { variant, spellings }: Pick<Settings, 'variant' | 'spellings'>,
+  { variant }: Pick<Settings, 'variant'>,
   effective: readonly EffectiveSetting[],
 ): SettingLabels {
   const label = (setting: SettingName): SettingLabel & { readonly isWritten: boolean } => {
     const row: SettingRow = settingTable[setting];
-    const plain = environmentName(row, variant);
-    const source = effective.find((each) => each.name === plain)?.source;
-    const name = spellings[plain] ?? plain;
+    const name = environmentName(row, variant);
+    const source = effective.find((each) => each.name === name)?.source;
     return {
       name,
       isWritten: source !== undefined && source !== 'default',

@@ -301,12 +301,6 @@ export const settingTable = {
         'Comma-separated client ids. Logout tokens for one of them (OpenID Connect Back-Channel Logout) end access tokens.',
       fix: 'Set the ids of the clients that users log in to, separated by commas, such as app,spa.',
     },
-    logoutPath: {
-      schema: textLike(/^\/[\w.~!$&'()*+,;=:@/-]*$/),
-      defaultValue: '/backchannel-logout',
-      meaning: 'Path of the endpoint for logout tokens.',
-      fix: 'Set a path such as /backchannel-logout.',
-    },
     logoutSubject: {
       ...flag,
       defaultValue: 'false',
@@ -363,18 +357,11 @@ export const settingTable = {
       meaning:
         'Lowest level of logged events. `warn` and `error` also omit admitted requests; refused and failed requests are always logged.',
     },
-    logFormat: {
-      ...oneOf('portcullis', 'ecs'),
-      defaultValue: 'portcullis',
-      meaning: 'Names of the members of a line: the names of this product, or the Elastic Common Schema.',
-    },
     logGrants: {
-      reload: 'hangup',
-      schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+      ...oneOf('all', 'none'),
       defaultValue: 'all',
-      meaning:
-        'Admitted requests that are logged: `all`, `none`, or a number N for one request in N. Every refused request is logged.',
-      fix: 'Set all, none, or a number from 1 to 1000000.',
+      reload: 'hangup',
+      meaning: 'Admitted requests that are logged: `all` or `none`. Every refused request is logged.',
     },
   }),
   ...consumedBy('audit', {
@@ -390,11 +377,6 @@ export const settingTable = {
       defaultValue: 'block',
       meaning:
         'While lines cannot be written: `block` responds to requests that need a token with 503; `drop` drops and counts the lines.',
-    },
-    auditFormat: {
-      ...oneOf('portcullis', 'ecs'),
-      defaultValue: 'portcullis',
-      meaning: 'Names of the members: `portcullis`, or `ecs` for the Elastic Common Schema.',
     },
   }),
   ...consumedBy('gate', {
@@ -420,24 +402,11 @@ export const settingTable = {
       meaning:
         '`true` serves the metadata of MCP servers (RFC 9728), with the audience as the URL of the server. Without rules, as the proxy, it also protects that URL as an MCP server. `--mcp` without a value sets `true`.',
     },
-    mcpTools: {
-      schema: textLike(/^(?:[^\s="\\]+=[\x21\x23-\x5b\x5d-\x7e]+(?: [^\s="\\]+=[\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
-      defaultValue: '',
-      meaning:
-        'With `MCP_SERVER` and without rules: tools and their scopes, separated by spaces, such as `delete-*=files:write *=files:read`; a name or a prefix with `*`. Other tools are refused. Default: `SCOPE` admits to every tool.',
-      fix: 'Set tools and scopes, separated by spaces, such as "delete-*=files:write *=files:read".',
-    },
     upstreamTimeout: {
       ...number(1, 3600, 'seconds'),
       defaultValue: '60',
       meaning:
         'Seconds for the upstream to accept a connection, to begin its response, and between two parts of the response.',
-    },
-    upstreamKeepAlive: {
-      ...oneOf('on', 'off'),
-      defaultValue: 'on',
-      meaning:
-        '`off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
     },
     tunnelTimeout: {
       ...number(1, 86_400, 'seconds'),

@@ -6,14 +6,7 @@ import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import {
-  type KnownName,
-  type Misspelling,
-  readEnvironment,
-  readProxies,
-  refuseBoth,
-  type Spellings,
-} from './environment.ts';
+import { type KnownName, type Misspelling, readEnvironment, readProxies } from './environment.ts';
 import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
@@ -27,7 +20,6 @@ export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer'> 
   readonly variant: Variant;
   /** The complete URL, as `iss` has it; `undefined` for a domain with a scheme, which names none. */
   readonly issuer: string | undefined;
-  readonly spellings: Spellings;
   /** Form of identities in the audit trail: `logIdentity`, or `hashed` if that is not set. */
   readonly auditIdentity: IdentityMode;
 }
@@ -65,11 +57,10 @@ export const unused = { domain: 'unused.invalid', audience: 'unused' };
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
 export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
-  const { values: environment, spellings, misspellings, ...read } = readEnvironment(variables, knownNames());
+  const { values: environment, misspellings, ...read } = readEnvironment(variables, knownNames());
   problems.push(...read.problems);
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
-  const spell = (name: string): string => spellings[name] ?? name;
   const find = (row: SettingRow, variant: Variant): Written => {
     const name = environmentName(row, variant);
     const key = fileKeys(name).find((candidate) => file.has(candidate));
@@ -87,7 +78,7 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const rival = replacements[name];
     if (rival === undefined) return undefined;
     const { value, source } = find(settingTable[rival], variant);
-    return source === 'default' || value === '' ? undefined : spell(environmentName(settingTable[rival], variant));
+    return source === 'default' || value === '' ? undefined : environmentName(settingTable[rival], variant);
   };
   const isIdentitySet = find(settingTable.logIdentity, variant).source !== 'default';
   const values: Record<string, unknown> = {};
@@ -100,32 +91,30 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const rival = findRival(name);
     if (rival !== undefined) {
       if (written.source === 'default') continue;
-      problems.push(refuseBoth(spell(plain), rival));
+      problems.push({ name: plain, value: undefined, fix: `${plain} and ${rival} are both set. Keep one.` });
     }
     const result = v.safeParse(row.schema, written.value);
     effective.push({ name: plain, value: value ?? '', source: written.source });
     if (result.success) values[name] = result.output;
-    else
-      problems.push({ name: spell(plain), value, fix: value === undefined ? `It is required. ${row.fix}` : row.fix });
+    else problems.push({ name: plain, value, fix: value === undefined ? `It is required. ${row.fix}` : row.fix });
   }
   effective.push(...readProxies(variables, problems));
-  problems.push(...findUnknownKeys(file, variant), ...findConflicts(values, spell, isIdentitySet));
+  problems.push(...findUnknownKeys(file, variant), ...findConflicts(values, isIdentitySet));
   if (problems.length > 0) return { kind: 'problems', problems };
 
   const { domain, issuer, ...others } = values as Values; // each member comes from its own schema
   const ofDomain = (): string | undefined => (domain.kind === 'host' ? `https://${domain.text}/` : undefined);
   const settings: Settings = {
-    ...{ ...others, variant, spellings },
+    ...{ ...others, variant },
     issuer: issuer === '' ? ofDomain() : issuer,
     auditIdentity: isIdentitySet ? others.logIdentity : 'hashed',
   };
   return { kind: 'settings', settings, effective, misspellings };
 }
 
-/** Returns the variable of a setting, with the prefix if the operator has set it with the prefix. */
-export function environmentName(row: SettingRow, variant: Variant, spellings: Spellings = {}): string {
-  const name = typeof row.environment === 'string' ? row.environment : row.environment(variant);
-  return spellings[name] ?? name;
+/** Returns the variable of a setting. */
+export function environmentName({ environment }: SettingRow, variant: Variant): string {
+  return typeof environment === 'string' ? environment : environment(variant);
 }
 
 /** The names of every variant: a name of another variant is not a misspelt name of this one. */
@@ -223,43 +212,37 @@ function findUnknownKeys(file: ReadonlyMap<string, unknown>, variant: Variant): 
   return unknown.map((name) => ({ name, value: undefined, fix: findRemoved(name) ?? fix }));
 }
 
-function findConflicts(
-  values: Partial<Values>,
-  spell: (name: string) => string,
-  isIdentitySet: boolean,
-): readonly SettingProblem[] {
+function findConflicts(values: Partial<Values>, isIdentitySet: boolean): readonly SettingProblem[] {
   const conflicts: SettingProblem[] = [];
   const add = (name: string, value: string | undefined, fix: string): void => {
-    conflicts.push({ name: spell(name), value, fix });
+    conflicts.push({ name, value, fix });
   };
   const need = (name: SettingName, cause: string): void => {
     const row: SettingRow = settingTable[name];
     if (values[name] === '') add(environmentName(row, variants.a), undefined, `${cause} requires it. ${row.fix}`);
   };
   if (values.dpopRequired === true && values.dpopEnabled === false) {
-    const [name, enabled] = [spell('DPOP_REQUIRED'), spell('DPOP_ENABLED')];
-    const fix = `DPoP cannot be required while ${enabled} is false. Set ${enabled}=true, or ${name}=false.`;
+    const fix = 'DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.';
     add('DPOP_REQUIRED', 'true', fix);
   }
-  if (values.dpopNonce === 'required') need('dpopNonceSecret', `${spell('DPOP_NONCE')}=required`);
-  if (values.logIdentity === 'hashed') need('logIdentitySecret', `${spell('LOG_IDENTITY')}=hashed`);
+  if (values.dpopNonce === 'required') need('dpopNonceSecret', 'DPOP_NONCE=required');
+  if (values.logIdentity === 'hashed') need('logIdentitySecret', 'LOG_IDENTITY=hashed');
   if (values.auditLog !== 'off' && !isIdentitySet) {
-    need('logIdentitySecret', `${spell('AUDIT_LOG')} without ${spell('LOG_IDENTITY')}`);
+    need('logIdentitySecret', 'AUDIT_LOG without LOG_IDENTITY');
   }
-  if (values.console === 'on') need('consoleKeyFile', `${spell('CONSOLE')}=on`);
-  const port = spell('ADMIN_PORT');
+  if (values.console === 'on') need('consoleKeyFile', 'CONSOLE=on');
   if (values.console === 'on' && values.adminPort === 'off') {
-    const fix = `The console is on the admin listener. Set ${port} to a port, or set ${spell('CONSOLE')}=off.`;
+    const fix = 'The console is on the admin listener. Set ADMIN_PORT to a port, or set CONSOLE=off.';
     add('CONSOLE', 'on', fix);
   }
   if (values.adminKeyFile !== '' && values.adminPort === 'off') {
-    const fix = `POST /revocations is on the admin listener. Set ${port} to a port, or remove ${spell('ADMIN_KEY_FILE')}.`;
+    const fix = 'POST /revocations is on the admin listener. Set ADMIN_PORT to a port, or remove ADMIN_KEY_FILE.';
     add('ADMIN_KEY_FILE', undefined, fix);
   }
-  conflicts.push(...findUnshared(values, spell));
-  if (values.tlsCert !== '') need('tlsKey', spell('TLS_CERT'));
-  if (values.tlsKey !== '') need('tlsCert', spell('TLS_KEY'));
-  if (values.tlsClientCa !== '') need('tlsCert', spell('TLS_CLIENT_CA'));
+  conflicts.push(...findUnshared(values));
+  if (values.tlsCert !== '') need('tlsKey', 'TLS_CERT');
+  if (values.tlsKey !== '') need('tlsCert', 'TLS_KEY');
+  if (values.tlsClientCa !== '') need('tlsCert', 'TLS_CLIENT_CA');
   return conflicts;
 }
 

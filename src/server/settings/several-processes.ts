@@ -26,17 +26,17 @@ export function countProcesses({ workers }: Required<Pick<Values, 'workers'>>): 
 }
 
 /** Finds settings that need shared memory, and ports above the highest one. */
-export function findUnshared(values: Values, spell: (name: string) => string): readonly SettingProblem[] {
+export function findUnshared(values: Values): readonly SettingProblem[] {
   const { workers = 1, adminPort = 'off', dpopEnabled, replayStore, revocationStore } = values;
   if (workers === 1) return [];
-  const one = `or set ${spell('WORKERS')}=1.`;
+  const one = 'or set WORKERS=1.';
   const problems: SettingProblem[] = [];
-  const add = (name: string, value: string, fix: string): void => void problems.push({ name: spell(name), value, fix });
+  const add = (name: string, value: string, fix: string): void => void problems.push({ name, value, fix });
   if (dpopEnabled === true && replayStore === 'memory') {
-    const fix = `Several processes share no memory, and each would accept a used proof. Set a URL of Redis, set ${spell('DPOP_ENABLED')}=false, ${one}`;
+    const fix = `Several processes share no memory, and each would accept a used proof. Set a URL of Redis, set DPOP_ENABLED=false, ${one}`;
     add('REPLAY_STORE', replayStore, fix);
   }
-  const sources = findRevocationSources(values).map(spell);
+  const sources = findRevocationSources(values);
   if (revocationStore === 'memory' && sources.length > 0) {
     const fix = `Several processes share no memory, and each would know its own cutoffs only. Set a URL of Redis, remove ${sources.join(', ')}, ${one}`;
     add('REVOCATION_STORE', revocationStore, fix);

@@ -77,16 +77,11 @@ describe('the line of a request', () => {
     expect(other).not.toBe(one);
   });
 
-  it('LOG_GRANTS=none → only refused requests; a number N → one request in N', async () => {
+  it('LOG_GRANTS=none → only refused requests', async () => {
     const none = await start({ LOG_GRANTS: 'none' });
     await send(none.url, '/api/public');
     await send(none.url, '/api/private');
     expect(await none.findLog(isRequest)).toMatchObject({ status: 401 });
-    const some = await start({ LOG_GRANTS: '3' });
-    for (let i = 0; i < 6; i++) await send(some.url, '/api/public');
-    await send(some.url, '/api/private');
-    await some.findLog((line) => isRequest(line) && line['status'] === 401);
-    expect(some.logs.filter((line) => isRequest(line) && line['status'] === 200)).toHaveLength(2);
   });
 });
 

@@ -34,63 +34,46 @@ function writeFile(name: string, text: string): string {
   return path;
 }
 
-describe('PORTCULLIS_NAME', () => {
-  it('counts as NAME, and wins over it', () => {
-    expect(readGood({ PORTCULLIS_PORT: '81' }).settings.port).toBe(81);
-    expect(readGood({ PORTCULLIS_PORT: '81', PORT: '82' }).settings.port).toBe(81);
-    expect(readGood({ PORTCULLIS_PORT: '', PORT: '82' }).settings.port).toBe(82);
-  });
-
-  it.each<[Readonly<Record<string, string>>, readonly string[]]>([
-    [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Set']],
-    [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Set']],
-    [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and ISSUER are both set.']],
-    [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and PORTCULLIS_ISSUER are both set.']],
+it.each<[Readonly<Record<string, string>>, readonly string[]]>([
+  [{ PORT: 'x' }, ['PORT: Set']],
+  [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and ISSUER are both set.']],
+  [
+    { DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
     [
-      { PORTCULLIS_DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
-      [
-        'PORTCULLIS_DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or PORTCULLIS_DPOP_REQUIRED=false.',
-      ],
+      'DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.',
     ],
-    [{ PORTCULLIS_DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: PORTCULLIS_DPOP_NONCE=required requires it.']],
-    [{ PORTCULLIS_TLS_CERT: 'a.pem' }, ['TLS_KEY: PORTCULLIS_TLS_CERT requires it.']],
-    [
-      { PORTCULLIS_CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', PORTCULLIS_ADMIN_PORT: 'off' },
-      ['PORTCULLIS_CONSOLE: The console is on the admin listener. Set PORTCULLIS_ADMIN_PORT to'],
-    ],
-    [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
-  ])('%j → a problem that names the variable in its spelling', (environment, problems) => {
-    const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
-    expect(found).toEqual(
-      problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))),
-    );
-  });
+  ],
+  [{ DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: DPOP_NONCE=required requires it.']],
+  [{ TLS_CERT: 'a.pem' }, ['TLS_KEY: TLS_CERT requires it.']],
+  [
+    { CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', ADMIN_PORT: 'off' },
+    ['CONSOLE: The console is on the admin listener. Set ADMIN_PORT to'],
+  ],
+  [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
+])('%j → a problem that names the variable', (environment, problems) => {
+  const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
+  expect(found).toEqual(problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))));
+});
 
-  it('names of variant B too', () => {
-    const environment = { VARIANT: 'b', PORTCULLIS_IdpDomain: 'b.example.test', PORTCULLIS_IdpApiIdentifier: 'urn:b' };
-    expect(readGood(environment).settings.audience).toBe('urn:b');
-  });
-
-  it.each([
-    ['PORTCULLIS_KEEPALIVE', /Did you mean PORTCULLIS_KEEP_ALIVE\?/],
-    ['PORTCULLIS_WHATEVER', /no such setting/],
-    ['PORTCULLIS_HTTPS_PROXY', /Set HTTPS_PROXY, without the prefix/],
-    ['PORTCULLIS_NODE_EXTRA_CA_CERTS', /without the prefix/],
-    ['PORTCULLIS_PORT_FILE', /no such setting/],
-  ])('%s, which there is not → a problem', (name, fix) => {
-    expect(readBad({ [name]: 'secret' })).toEqual([{ name, value: undefined, fix: expect.stringMatching(fix) }]);
-  });
+it.each([
+  ['PORTCULLIS_PORT', /^Settings have no prefix\. Set PORT\.$/],
+  ['PORTCULLIS_IdpDomain', /^Settings have no prefix\. Set IdpDomain\.$/],
+  ['PORTCULLIS_DPOP_NONCE_SECRET_FILE', /^Settings have no prefix\. Set DPOP_NONCE_SECRET_FILE\.$/],
+  ['PORTCULLIS_HTTPS_PROXY', /^Settings have no prefix\. Set HTTPS_PROXY\.$/],
+  ['PORTCULLIS_NODE_EXTRA_CA_CERTS', /^Settings have no prefix\. Set NODE_EXTRA_CA_CERTS\.$/],
+  ['PORTCULLIS_KEEPALIVE', /Did you mean KEEP_ALIVE\?/],
+  ['PORTCULLIS_WHATEVER', /^There is no such setting\. Remove it/],
+  ['PORTCULLIS_PORT_FILE', /^There is no such setting\./],
+])('%s → a problem: earlier versions had the prefix', (name, fix) => {
+  expect(readBad({ [name]: 'secret' })).toEqual([{ name, value: undefined, fix: expect.stringMatching(fix) }]);
 });
 
 describe('NAME_FILE', () => {
-  it.each(['DPOP_NONCE_SECRET_FILE', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'])(
-    '%s → the secret, without the line break',
-    (name) => {
-      const { settings, effective } = readGood({ [name]: writeFile('secret', `${secret}\n`) });
-      expect(settings.dpopNonceSecret).toBe(secret);
-      expect(JSON.stringify(effective)).not.toContain(secret);
-    },
-  );
+  it('DPOP_NONCE_SECRET_FILE → the secret, without the line break', () => {
+    const { settings, effective } = readGood({ DPOP_NONCE_SECRET_FILE: writeFile('secret', `${secret}\n`) });
+    expect(settings.dpopNonceSecret).toBe(secret);
+    expect(JSON.stringify(effective)).not.toContain(secret);
+  });
 
   it('REPLAY_STORE_FILE → a URL with its password', () => {
     const path = writeFile('redis', `redis://:${secret}@localhost:6379`);
@@ -114,17 +97,14 @@ describe('NAME_FILE', () => {
 
   it('a short secret in it → a problem that does not show it', () => {
     const [problem] = readBad({ DPOP_NONCE_SECRET_FILE: writeFile('short', 'too-short') });
-    expect(problem?.name).toBe('DPOP_NONCE_SECRET_FILE');
+    expect(problem?.name).toBe('DPOP_NONCE_SECRET');
     expect(JSON.stringify(problem)).not.toContain('too-short');
   });
 
-  it.each([
-    ['DPOP_NONCE_SECRET', 'DPOP_NONCE_SECRET_FILE'],
-    ['PORTCULLIS_DPOP_NONCE_SECRET', 'DPOP_NONCE_SECRET_FILE'],
-    ['DPOP_NONCE_SECRET', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'],
-  ])('%s with %s → a problem', (name, file) => {
-    expect(readBad({ [name]: secret, [file]: writeFile('secret', secret) })).toEqual([
-      { name: file, value: undefined, fix: `${file} and ${name} are both set. Keep one.` },
+  it('DPOP_NONCE_SECRET with DPOP_NONCE_SECRET_FILE → a problem', () => {
+    const file = 'DPOP_NONCE_SECRET_FILE';
+    expect(readBad({ DPOP_NONCE_SECRET: secret, [file]: writeFile('secret', secret) })).toEqual([
+      { name: file, value: undefined, fix: `${file} and DPOP_NONCE_SECRET are both set. Keep one.` },
     ]);
   });
 });

@@ -27,7 +27,6 @@ const unread = (setting: string, command: string, other: string): string =>
 describe('settings that a command does not read', () => {
   it.each<['serve' | 'gate', Readonly<Record<string, string>>, readonly string[], readonly string[]]>([
     ['gate', { CORS_ORIGINS: 'https://app.example' }, [], [unread('CORS_ORIGINS', 'gate', 'serve')]],
-    ['gate', { PORTCULLIS_CORS_ORIGINS: 'https://app.example' }, [], [unread('CORS_ORIGINS', 'gate', 'serve')]],
     ['gate', {}, ['--cors-origins', 'https://app.example'], [unread('CORS_ORIGINS', 'gate', 'serve')]],
     [
       'gate',

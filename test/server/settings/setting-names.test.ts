@@ -15,12 +15,6 @@ describe('the fix of a refusal', () => {
     expect(formatFix(failures.bearer_not_accepted, b)).toMatch(/ Setting: DPOP_REQUIRED\.$/);
   });
 
-  it('a variable that is set with the prefix → is named with the prefix', () => {
-    const names = nameSettings({ variant: variants.a, spellings: { IDP_AUDIENCE: 'PORTCULLIS_IDP_AUDIENCE' } });
-    expect(formatFix(failures.invalid_audience, names)).toMatch(/ Setting: PORTCULLIS_IDP_AUDIENCE\.$/);
-    expect(names.issuer).toBe('IDP_DOMAIN');
-  });
-
   it('any other → unchanged', () => {
     const others = Object.values<Failure>(failures).filter(({ concept }) => concept === undefined);
     expect(others.length).toBeGreaterThan(30);
@@ -54,7 +48,7 @@ const setting = (name: string, source: EffectiveSetting['source'], value = 'x'):
 
 /** The lines that explain would advise, with these settings in force. */
 function advise(variant: 'a' | 'b', ...effective: readonly EffectiveSetting[]) {
-  const { issuer, audience } = labelSettings({ variant: variants[variant], spellings: {} }, effective);
+  const { issuer, audience } = labelSettings({ variant: variants[variant] }, effective);
   return {
     name: issuer.name,
     ofDomain: issuer.set('https://id.example/'),
@@ -85,14 +79,5 @@ describe('the line that changes a setting', () => {
   it('the value comes from a flag, which wins over variables → the flag', () => {
     const flags = [setting('IDP_DOMAIN', 'flag'), setting('ISSUER', 'default', ''), setting('IDP_AUDIENCE', 'flag')];
     expect(advise('a', ...flags)).toMatchObject({ ofDomain: '--domain=id.example', audience: '--audience=urn:api' });
-  });
-
-  it('the value comes from a variable with the prefix → the variable with the prefix', () => {
-    const spellings = { IDP_AUDIENCE: 'PORTCULLIS_IDP_AUDIENCE', IDP_DOMAIN: 'PORTCULLIS_IDP_DOMAIN' };
-    const labels = labelSettings({ variant: variants.a, spellings }, [setting('IDP_AUDIENCE', 'environment')]);
-    expect(labels.audience).toMatchObject({ name: 'PORTCULLIS_IDP_AUDIENCE', source: 'from the environment' });
-    expect(labels.audience.set('urn:api')).toBe('PORTCULLIS_IDP_AUDIENCE=urn:api');
-    expect(labels.issuer.set('https://id.example/realms/main')).toContain('remove PORTCULLIS_IDP_DOMAIN');
-    expect(labels.trustProxy.name).toBe('TRUST_PROXY');
   });
 });

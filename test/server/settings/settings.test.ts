@@ -64,10 +64,9 @@ function find(effective: readonly EffectiveSetting[], name: string): EffectiveSe
 describe('defaults', () => {
   it('domain and audience alone → variant A as docs/behaviour.md has it', () => {
     expect(readGood()).toEqual({
-      ...{ auditLog: 'off', auditFull: 'block', auditFormat: 'portcullis', auditIdentity: 'hashed' },
+      ...{ auditLog: 'off', auditFull: 'block', auditIdentity: 'hashed' },
       variant: variants.a,
       issuer: 'https://tenant.example.test/',
-      spellings: {},
       audience: 'https://api.example.test/',
       dpopEnabled: true,
       dpopRequired: false,
@@ -99,7 +98,6 @@ describe('defaults', () => {
       revocationStale: 'accept',
       maxTokenLifetime: 86_400,
       logoutClients: [],
-      logoutPath: '/backchannel-logout',
       logoutSubject: false,
       sharedSignals: '',
       adminKeyFile: '',
@@ -113,7 +111,6 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       logLevel: 'info',
-      logFormat: 'portcullis',
       keepAlive: 5,
       peerShare: 0.25,
       tunnelTimeout: 3600,
@@ -121,12 +118,10 @@ describe('defaults', () => {
       rules: '',
       upstream: '',
       upstreamTimeout: 60,
-      upstreamKeepAlive: 'on',
       scope: '',
       assertionKey: '',
       assertionKeysPublished: [],
       mcp: false,
-      mcpTools: '',
     });
   });
 
@@ -561,7 +556,6 @@ const rows: readonly Row[] = [
   { name: 'REVOCATION_STALE', key: 'revocationStale', good: [same('refuse')], bad: ['Refuse', 'true'] },
   { name: 'MAX_TOKEN_LIFETIME', key: 'maxTokenLifetime', good: [['3600', 3600]], bad: ['0', '-1', '31536001', '1h'] },
   { name: 'LOGOUT_CLIENTS', key: 'logoutClients', good: [['app, spa', ['app', 'spa']]], bad: ['a b', 'a\nb'] },
-  { name: 'LOGOUT_PATH', key: 'logoutPath', good: [same('/oidc/logout')], bad: ['logout', '/log out', '/logout?x'] },
   { name: 'LOGOUT_SUBJECT', key: 'logoutSubject', good: [['true', true]], bad: ['yes'] },
   { name: 'SHARED_SIGNALS', key: 'sharedSignals', good: [same('/etc/portcullis/streams.json')], bad: ['a\nb'] },
   { name: 'ADMIN_KEY_FILE', key: 'adminKeyFile', good: [same('/run/secrets/admin')], bad: ['a\nb'] },
@@ -666,9 +660,9 @@ const rows: readonly Row[] = [
     key: 'logGrants',
     good: [
       ['none', 'none'],
-      ['100', 100],
+      ['all', 'all'],
     ],
-    bad: ['0', '1.5', 'some'],
+    bad: ['0', '100', 'some'],
   },
   {
     name: 'KEEP_ALIVE',

@@ -43,11 +43,11 @@ function endpoints(): string {
   );
 }
 
-/** Members of a line of the audit trail, with their fields in the Elastic Common Schema. */
+/** Members of a line of the audit trail. */
 function auditTable(): string {
   return table(
-    ['member', 'field with `ecs`', 'meaning'],
-    Object.entries(auditMembers).map(([name, { ecs, meaning }]) => [code(name), code(ecs), meaning]),
+    ['member', 'meaning'],
+    Object.entries(auditMembers).map(([name, { meaning }]) => [code(name), meaning]),
   );
 }
 

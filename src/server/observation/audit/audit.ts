@@ -1,7 +1,7 @@
 import { attempt } from '../../../core/attempt.ts';
 import type { Audit, AuditDecision } from '../../../core/resource-server/audit.ts';
 import { type AuditDestination, type AuditFile, openAuditFile } from './audit-file.ts';
-import { type AuditFormat, createAuditFormat, type FormatAuditLine } from './audit-line.ts';
+import { createAuditFormat, type FormatAuditLine } from './audit-line.ts';
 import { type AuditFull, createAuditQueue } from './audit-queue.ts';
 import { createDescribeIdentity, type IdentityMode } from './identity.ts';
 
@@ -9,8 +9,6 @@ import { createDescribeIdentity, type IdentityMode } from './identity.ts';
 export interface AuditOptions {
   /** `stdout`, `stderr`, or the path of a file, which is opened for appending and created with the mode 0600. */
   readonly destination: AuditDestination;
-  /** Format of the lines. Default: `portcullis`. */
-  readonly format?: AuditFormat;
   /** `block` refuses requests that need a token while lines cannot be written; `drop` counts lost lines. Default: `block`. */
   readonly full?: AuditFull;
   /** Form of subjects, clients and actors. Default: `hashed`. */
@@ -35,11 +33,10 @@ const retryInterval = 1000;
  */
 export function createAudit(options: AuditOptions): Audit {
   checkOptions(options);
-  const { destination, format = 'portcullis', full = 'block', identity = 'hashed', onState } = options;
+  const { destination, full = 'block', identity = 'hashed', onState } = options;
   const fs = globalThis.process?.getBuiltinModule?.('node:fs');
   if (fs === undefined) throw new TypeError('createAudit: this runtime has no files');
-  const createFormat = (secret = ''): FormatAuditLine =>
-    createAuditFormat(format, createDescribeIdentity(identity, secret));
+  const createFormat = (secret = ''): FormatAuditLine => createAuditFormat(createDescribeIdentity(identity, secret));
   let formatLine = createFormat(options.identitySecret);
   let file: AuditFile = openAuditFile(fs, destination);
   const queue = createAuditQueue(full);
@@ -93,11 +90,10 @@ export function createAudit(options: AuditOptions): Audit {
 }
 
 function checkOptions(options: AuditOptions): void {
-  const { destination, format = 'portcullis', full = 'block', identity = 'hashed', identitySecret = '' } = options;
+  const { destination, full = 'block', identity = 'hashed', identitySecret = '' } = options;
   if (typeof destination !== 'string' || destination === '') {
     throw new TypeError('destination: write stdout, stderr, or the path of a file');
   }
-  if (format !== 'portcullis' && format !== 'ecs') throw new TypeError('format: write portcullis or ecs');
   if (full !== 'block' && full !== 'drop') throw new TypeError('full: write block or drop');
   if (!['off', 'plain', 'hashed'].includes(identity)) throw new TypeError('identity: write off, plain or hashed');
   if (identity === 'hashed' && Buffer.byteLength(identitySecret) < leastSecretBytes) {

@@ -3,15 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { allOf, anyOf } from '../../../../src/core/policy/checked-policy.ts';
 import { listRequiredScopes } from '../../../../src/core/policy/required-scopes.ts';
 import type { AuditDecision } from '../../../../src/core/resource-server/audit.ts';
-import {
-  type AuditFormat,
-  createAuditFormat,
-  maxLineBytes,
-} from '../../../../src/server/observation/audit/audit-line.ts';
+import { createAuditFormat, maxLineBytes } from '../../../../src/server/observation/audit/audit-line.ts';
 import { auditMembers } from '../../../../src/server/observation/audit/decision.ts';
 import { createDescribeIdentity, type IdentityMode } from '../../../../src/server/observation/audit/identity.ts';
 import { auditSchema } from '../../../../tools/scripts/docs/audit-schema.ts';
-import { findForeignFields } from '../../../support/ecs-fields.ts';
 
 const secret = 'a secret of at least 32 bytes, yes';
 const sha256 = (text: string, form: 'hex' | 'base64url'): string => createHash('sha256').update(text).digest(form);
@@ -46,8 +41,8 @@ const complete: AuditDecision = {
   clientIp: '192.0.2.1',
 };
 
-function write(decision: AuditDecision, mode: IdentityMode = 'plain', format: AuditFormat = 'portcullis'): string {
-  return createAuditFormat(format, createDescribeIdentity(mode, secret))(decision, time);
+function write(decision: AuditDecision, mode: IdentityMode = 'plain'): string {
+  return createAuditFormat(createDescribeIdentity(mode, secret))(decision, time);
 }
 const read = (...args: Parameters<typeof write>): Record<string, unknown> => JSON.parse(write(...args));
 
@@ -133,20 +128,16 @@ describe('a line of the audit trail', () => {
         ...{ ...complete, ...other, requiredScopes: scopes, grantedScopes: new Set(scopes) },
         claims: { ...claims, ...('host' in other && { sub: long, azp: long, iss: long, cnf: { jkt: long } }) },
       };
-      for (const format of ['portcullis', 'ecs'] as const) {
-        const line = write(decision, 'plain', format);
-        expect(Buffer.byteLength(line)).toBeLessThanOrEqual(maxLineBytes);
-        const fields = JSON.parse(line);
-        const prefix = format === 'ecs' ? 'portcullis.' : '';
-        const shown = fields[`${prefix}scopes`];
-        expect(shown.length).toBeGreaterThan(0);
-        expect(fields[`${prefix}scopes_omitted`]).toBe(scopes.length - shown.length);
-      }
+      const line = write(decision, 'plain');
+      expect(Buffer.byteLength(line)).toBeLessThanOrEqual(maxLineBytes);
+      const fields = JSON.parse(line);
+      expect(fields.scopes.length).toBeGreaterThan(0);
+      expect(fields.scopes_omitted).toBe(scopes.length - fields.scopes.length);
     }
   });
 
   it('a token again, with another policy → the scopes of that policy', () => {
-    const format = createAuditFormat('portcullis', createDescribeIdentity('plain', secret));
+    const format = createAuditFormat(createDescribeIdentity('plain', secret));
     const scopesOf = (requiredScopes: readonly string[]) =>
       JSON.parse(format({ ...complete, requiredScopes }, time)).scopes;
     expect(scopesOf(['read'])).toEqual(['read']);
@@ -157,7 +148,7 @@ describe('a line of the audit trail', () => {
   it('a cached token → hashed once', () => {
     let described = 0;
     const describeIdentity = createDescribeIdentity('hashed', secret);
-    const format = createAuditFormat('portcullis', (each) => {
+    const format = createAuditFormat((each) => {
       described++;
       return describeIdentity(each);
     });
@@ -170,69 +161,11 @@ it.each([
   ['entry', { entry: 'loose' }, { entry: 'loose' }],
   ['granted scopes', { grantedScopes: new Set(['admin']) }, { scopes: ['admin'] }],
 ])('the same claims with another %s → the line has it', (_fact, changed, expected) => {
-  const format = createAuditFormat('portcullis', createDescribeIdentity('plain', secret));
+  const format = createAuditFormat(createDescribeIdentity('plain', secret));
   const first = { ...complete, grantedScopes: new Set(['read']) };
   expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
   expect(JSON.parse(format({ ...first, ...changed }, time))).toMatchObject(expected);
   expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
-});
-
-describe('AUDIT_FORMAT=ecs', () => {
-  it('every fact → the fields of ECS, others under portcullis', () => {
-    expect(read(complete, 'plain', 'ecs')).toEqual({
-      'ecs.version': expect.stringMatching(/^\d+\.\d+\.\d+$/),
-      '@timestamp': '2026-01-02T03:04:05.006Z',
-      'event.kind': 'event',
-      'event.outcome': 'failure',
-      'event.reason': 'insufficient_scope',
-      'http.request.method': 'GET',
-      'http.request.id': 'r-1',
-      'http.response.status_code': 403,
-      'url.domain': 'api.example',
-      'client.ip': '192.0.2.1',
-      'trace.id': 't'.repeat(32),
-      'user.id': 'alice',
-      'rule.id': 'orders',
-      'portcullis.event': 'decision',
-      'portcullis.id': 'abc-1',
-      'portcullis.decision': 'refused',
-      'portcullis.route': '/api/private',
-      'portcullis.issuer': 'https://idp.example/',
-      'portcullis.entry': 'staff',
-      'portcullis.client_id': 'web',
-      'portcullis.actor': { sub: 'agent', iss: 'https://other.example/', client_id: 'bot' },
-      'portcullis.scopes': ['read'],
-      'portcullis.scheme': 'DPoP',
-      'portcullis.jkt': 'K'.repeat(43),
-      'portcullis.jti_hash': sha256('token-1', 'base64url'),
-      'portcullis.rules': sha256('rules', 'hex'),
-    });
-  });
-
-  it.each([
-    ['admitted', 'success'],
-    ['would_refuse', 'success'],
-    ['refused', 'failure'],
-  ] as const)('%s → %s', (decision, outcome) => {
-    expect(read({ ...complete, decision }, 'plain', 'ecs')['event.outcome']).toBe(outcome);
-  });
-
-  it.each(['admitted', 'would_refuse', 'refused'] as const)(
-    '%s → only fields of ECS with values of their type',
-    (each) => {
-      const line = read({ ...complete, decision: each }, 'plain', 'ecs');
-      expect(findForeignFields(line)).toEqual([]);
-      expect(findForeignFields({ ...line, 'http.status': 200, 'client.ip': 'x', 'event.outcome': 'ok' })).toEqual([
-        ...['event.outcome', 'client.ip', 'http.status'],
-      ]);
-    },
-  );
-
-  it('every member → a field of ECS, or under portcullis', () => {
-    const own = Object.values(auditMembers).filter(({ ecs }) => !ecs.startsWith('portcullis.'));
-    const line = read(complete, 'plain', 'ecs');
-    expect(own.filter(({ ecs }) => !Object.hasOwn(line, ecs))).toEqual([]);
-  });
 });
 
 describe('the schema of a line', () => {

@@ -26,7 +26,6 @@ describe('createAudit', () => {
   it.each([
     [{ destination: '' }, /^destination: write/],
     [{ destination: 7 }, /^destination: write/],
-    [{ destination: 'x', format: 'xml' }, /^format: write portcullis or ecs/],
     [{ destination: 'x', full: 'wait' }, /^full: write block or drop/],
     [{ destination: 'x', identity: 'none' }, /^identity: write/],
     [{ destination: 'x' }, /^identitySecret: write at least 32 bytes/],
