@@ -100,9 +100,9 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
   it('values of another program → counted, degraded, and a logout applies everywhere', async () => {
     const redis = await startRedis();
     const environment = { REVOCATION_STORE: redis.url, LOGOUT_CLIENTS: 'app' };
-    const first = await start(environment);
     await redis.command('HSET', 'portcullis:revocation:{all}:records', 'nonsense', 'x');
     const second = await start(environment);
+    const first = await start(environment);
     const ready = await fetch(`${second.adminUrl}/readyz`);
     expect([ready.status, await ready.json()]).toEqual([
       200,
