@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import type { Reporter } from 'vitest/node';
 
-const part = process.env['MUTATE'] ?? '{jose,http,outbound,dpop,keys,token,policy,refusal}';
+const part = process.env['MUTATE'] ?? 'core/{jose,http,outbound,dpop,keys,token,policy,refusal}';
 const redisTests = 'test/core/dpop/*redis*.test.ts';
 
 /** A source that no longer loads leaves no test to fail: without this it would count as a mutant that survived. */

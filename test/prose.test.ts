@@ -24,7 +24,7 @@ describe('banned expressions', () => {
       expect(files).toContain(name);
   });
 
-  it('no folder has more than its baseline (`npm run prose -- --changed main` lists new ones)', () => {
+  it('no folder has more than its baseline (`node tools/prose/main.js --changed main` lists new ones)', () => {
     const allowed = (name: string) => baseline[name] ?? 0;
     const above = Object.entries(counts).filter(([name, count]) => count > allowed(name));
     expect(above.map(([name, count]) => `${name}: ${count}, at most ${allowed(name)}`)).toEqual([]);

@@ -15,7 +15,7 @@ const sidebar = [
   { text: 'Frameworks', collapsed: true, items: [...within('frameworks'), item('mcp.md'), item('recipes.md')] },
   { text: 'Gate', collapsed: true, items: [item('gate.md'), ...within('gate')] },
   group('Why a request was refused', ['explain.md', 'console.md', 'doctor.md', 'refusals/index.md']),
-  group('Operate', ['operations.md', 'settings.md', 'behaviour.md', 'reliability.md', 'scaling.md', 'audit.md']),
+  group('Operate', ['operations.md', 'settings.md', 'behaviour.md', 'reliability.md', 'audit.md']),
   group('Tokens', ['dpop.md', 'other-proofs.md', 'revocation.md', 'agents.md']),
   group('Look up', ['reference/index.md', 'runtimes.md', 'performance.md', 'security.md', 'stability.md'], true),
   { text: 'Move from', collapsed: true, items: within('migrate') },

@@ -10,7 +10,6 @@ export const isolatedFiles: readonly string[] = [
   'test/runtimes/**/*.test.ts',
   'test/testing/**/*.test.ts',
   'test/bench/aims.test.ts',
-  'test/bench/scaling-report.test.ts',
   'test/cli/dev.test.ts',
   'test/differential/shortcuts.test.ts',
   'test/core/dpop/replay-redis*.test.ts',

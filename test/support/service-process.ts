@@ -28,7 +28,7 @@ export interface ServiceProcessOptions {
   readonly command?: 'serve' | 'gate';
   /** Follow the command on the command line. */
   readonly args?: readonly string[];
-  /** Program and arguments that run the service. Default: this Node, or `SERVICE_RUNTIME`. */
+  /** Program and arguments that run the service. Default: this Node. */
   readonly runtime?: readonly string[];
 }
 
@@ -73,12 +73,12 @@ export class ServiceStartError extends Error {
 
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
-const { SERVICE_RUNTIME: given, OVERWRITE_BUFFERS: overwrites } = process.env;
+const { OVERWRITE_BUFFERS: overwrites } = process.env;
 const preload = new URL('../isolation/overwritten-buffers.js', import.meta.url).href;
 
-/** The command of the runtime: this Node, or another runtime with its arguments (`npm run runtimes`). */
+/** The command of this Node. */
 export const [runtime, ...runtimeArgs] = [
-  ...(given?.split(' ') ?? [process.execPath]),
+  process.execPath,
   ...(overwrites === undefined ? [] : [`--import=${preload}`]),
 ] as [string, ...string[]];
 

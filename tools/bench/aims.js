@@ -161,7 +161,6 @@ export const aims = [
     covers: 'one process',
   }),
   figure('idle memory of the service, MiB', 46, ({ http: run }) => run?.figures?.memory?.idle ?? [], { digits: 0 }),
-  requests('Bun, warm : HAProxy jwt_verify', ['portcullis-bun', 'warm'], ['haproxy', 'warm'], 3),
   requests('warm : HAProxy jwt_verify', own('warm'), ['haproxy', 'warm'], 2),
   requests('warm : Express + express-oauth2-jwt-bearer', own('warm'), ['express', 'warm'], 10, peer),
   requests('cold : Express + express-oauth2-jwt-bearer', own('cold'), ['express', 'cold'], 3, peer),
@@ -197,7 +196,6 @@ export const limits = [
   gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy', undefined),
   gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy', undefined),
   requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
-  requests('Bun, cold : HAProxy jwt_verify', ['portcullis-bun', 'cold'], ['haproxy', 'cold']),
   multiple('cost of the open endpoint, with a token : without a token', own('open-token'), own('open')),
   {
     name: 'cost of the warm endpoint, with the headers that a proxy sends to a gate : without them',
@@ -208,11 +206,6 @@ export const limits = [
   },
   cost('cost of the floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
   cost('cost of the floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
-  multiple(
-    'cost of the floor with one RS256 check, Bun : HAProxy jwt_verify with new tokens',
-    ['cold-floor-bun', 'cold'],
-    ['haproxy', 'cold'],
-  ),
   multiple(
     'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
     ['keys-floor', 'dpop-keys'],

@@ -9,15 +9,12 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
   pace           the service at a fixed rate: latency from the moment at which a request was due
   rules          what a decision of the gate costs as its rules grow
   gate           the gate next to and as a proxy, with one upstream
-  redis-cluster  replay records in a cluster of three real nodes, and what a failover loses
-  fleet          what 1000 instances do to their provider, on a simulated clock
   profile        where the processor time of a request goes
   compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)
   tables         no measurement: writes the pages from tools/bench/results.json
 
 Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in twenty
-minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg,
-docs/evidence/scaling.md). With --write and a name: only the part of that bench.
+minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
   --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, profile and compare, for development
@@ -32,17 +29,15 @@ const benches = {
   http: () => import('./http.js'),
   profile: () => import('./profile.js'),
   pace: () => import('./pace.js'),
-  fleet: () => import('./fleet.js'),
   rules: () => import('./rules.js'),
   gate: () => import('./gate.js'),
-  'redis-cluster': () => import('./redis-cluster.js'),
   compare: () => import('./compare.js'),
   tables: () => import('./tables.js'),
 };
 /** Default benches. */
 const usual = ['verify', 'replay', 'http', 'rules'];
 /** Benches of the pages, in order. */
-const written = ['http', 'profile', 'pace', 'rules', 'gate', 'redis-cluster', 'fleet'];
+const written = ['http', 'profile', 'pace', 'rules', 'gate'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

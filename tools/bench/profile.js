@@ -25,13 +25,6 @@ const natives = [
   ['send the response: system call', /^(?:writev|writeLatin1String|writeUtf8String|writeBuffer|writeHeadAndEnd)$/],
   ['write the log: system call', /^(?:writeString|writeBuffers)$/],
 ];
-/** Bun reports native functions without a location. */
-const nativesOfBun = [
-  ['signature', /^verify$/],
-  ['SHA-256 of the token', /^hash$/],
-  ['buffers, base64', /^(?:Buffer|byteLength|toString|latin1Write|from)$/],
-  ['Portcullis: the gate', /^(?:freeze|parse|decode)$/],
-];
 /**
  * Groups by the URL of the function; the first match counts.
  *
@@ -59,11 +52,6 @@ const subjects = {
     workloads: ['open', 'warm', 'cold'],
     natives,
     beside: { label: 'its floor', servers: rawFloor('raw-floor-node26') },
-  },
-  'portcullis-bun': {
-    workloads: ['open', 'warm', 'cold'],
-    natives: [...natives, ...nativesOfBun],
-    beside: { label: 'HAProxy', servers: { open: 'haproxy', warm: 'haproxy', cold: 'haproxy' } },
   },
 };
 

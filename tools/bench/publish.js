@@ -40,11 +40,7 @@ export function describeMachine() {
 }
 
 const resultsFile = file('results.json');
-const pages = [
-  '../../docs/performance.md',
-  '../../docs/evidence/performance-tables.md',
-  '../../docs/evidence/scaling.md',
-].map(file);
+const pages = ['../../docs/performance.md', '../../docs/evidence/performance-tables.md'].map(file);
 
 /** Everything that was kept, by the bench that measured it. */
 export const readResults = () => JSON.parse(readFileSync(resultsFile, 'utf8'));

@@ -2,13 +2,10 @@
 
 import { median } from '../shared/statistics.js';
 import { judge, limits } from './aims.js';
-import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
 import { formatPace } from './pace-report.js';
 import { formatProfile } from './profile-report.js';
-import { formatCluster } from './redis-cluster-report.js';
 import { formatRules } from './rules-report.js';
-import { formatScaling } from './scaling-report.js';
 import { servers } from './servers.js';
 import { decimals, table, thousands } from './table.js';
 import { workloads } from './workloads.js';
@@ -199,9 +196,6 @@ export function formatReport(results) {
     ...Object.fromEntries(
       Object.entries(results.profile ?? {}).map(([name, part]) => [`profile-${name}`, formatProfile(part)]),
     ),
-    ...(results.cluster && { cluster: formatCluster(results.cluster) }),
-    ...(results.fleet && { fleet: formatFleet(results.fleet) }),
-    ...formatScaling(results),
     aims: aimTable(results),
     limits: limitTable(results),
   };

@@ -27,7 +27,7 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.help) {
-  console.log(`Usage: npm run prose -- [PATH…] [--changed REF] [--write [--move FROM:TO]]
+  console.log(`Usage: node tools/prose/main.js [PATH…] [--changed REF] [--write [--move FROM:TO]]
 
   PATH…            lists the banned expressions of files and folders
   --changed REF    lists the banned expressions on lines changed since a commit (usually main)

@@ -1,4 +1,4 @@
-// npm run import-time [-- FOLDER …]: time of `import 'portcullis'` in its own process.
+// node tools/scripts/import-time.js [FOLDER …]: time of `import 'portcullis'` in its own process.
 import { timeImport } from '../bench/figures/import.js';
 import { compareBuilds, node } from './compare-builds.js';
 

@@ -1,4 +1,4 @@
-// npm run versions [-- VERSION…] [--overwrite-buffers]: tests on each supported version of Node, except the current one,
+// node tools/scripts/node-versions.js [VERSION…] [--overwrite-buffers]: tests on each supported version of Node, except the current one,
 // which `npm test` uses. On the newest: the library and all that handles connections; on those between: what calls Node's
 // sockets, HTTP and crypto. With `--overwrite-buffers`: all that handles connections on the oldest and the newest version,
 // also the current one, while the buffers of Node are overwritten (test/README.md); on the newest one, the service too.
@@ -11,18 +11,14 @@ import { installPackages } from '../bench/install.js';
 import { nodeVersions } from '../bench/runtimes.js';
 
 const calls = [
-  'jose',
-  'http',
-  'outbound',
-  'keys',
-  'dpop',
+  ...['jose', 'http', 'outbound', 'keys', 'dpop'].map((name) => `core/${name}`),
   'runtimes',
   'server/listener',
   'server/http',
   'adapters',
   'isolation',
 ];
-const library = ['token', 'token-status', 'policy', 'refusal', 'resource-server', 'providers', 'explain', 'testing'];
+const library = ['core', 'providers', 'explain', 'testing'];
 const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'hostile', 'isolation'];
 const service = ['server', 'serve'];
 /** Milliseconds for one version; it takes two to nine minutes. */

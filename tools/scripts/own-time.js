@@ -1,4 +1,4 @@
-// npm run own-time [-- FOLDER]: nanoseconds of the service's own code for one request, in a folder that was built; without one, this one.
+// node tools/scripts/own-time.js [FOLDER], after npm run build: nanoseconds of the service's own code for one request, in a folder that was built; without one, this one.
 // No sockets and no HTTP parser: the listener is called with requests that are made up. The fastest round counts, which others on
 // the machine hardly change.
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
@@ -16,6 +16,7 @@ const requests = 1000;
 const folder = resolve(process.argv[2] ?? '.');
 // Older builds have their modules in dist/.
 const modules = existsSync(`${folder}/build`) ? 'build' : 'dist';
+const core = existsSync(`${folder}/${modules}/core`) ? 'core/' : '';
 /** @type {(path: string) => Promise<any>} */
 const load = (path) => import(pathToFileURL(`${folder}/${modules}/${path}`).href);
 // Older builds have them under service/.
@@ -26,7 +27,7 @@ const [{ createService }, { createMetrics }, { createLog }, { readSettings }, { 
   [...names, 'testing/index'].map((path) => load(`${path}.js`)),
 );
 
-/** `AUDIT_LOG=/dev/null npm run own-time`: with the audit trail. */
+/** `AUDIT_LOG=/dev/null node tools/scripts/own-time.js`: with the audit trail. */
 function readAudit() {
   const { AUDIT_LOG } = process.env;
   return AUDIT_LOG === undefined ? {} : { AUDIT_LOG, LOG_IDENTITY_SECRET: 'a secret of at least 32 bytes, yes' };
@@ -131,7 +132,9 @@ const { openAssertions } = existsSync(`${folder}/${modules}/${assertionsFile}`) 
 /** The gate by itself: a cached token, by rules that differ in what they require or send. */
 async function openGates() {
   const [{ createGate }, { readRules }, { createResourceServer }] = await Promise.all(
-    ['gate/gate', 'gate/rules/rules-reader', 'resource-server/resource-server'].map((path) => load(`${path}.js`)),
+    ['gate/gate', 'gate/rules/rules-reader', `${core}resource-server/resource-server`].map((path) =>
+      load(`${path}.js`),
+    ),
   );
   const claims = [
     { claim: 'tenant', equals: '{tenant}' },
@@ -189,7 +192,7 @@ if (openAssertions !== undefined) {
     );
   }
   const { privateKey } = (await import('node:crypto')).generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const { signCompact } = await load('jose/sign.js');
+  const { signCompact } = await load(`${core}jose/sign.js`);
   const claims = {
     iss: 'https://gate.test/',
     aud: 'https://orders.test/',
@@ -220,7 +223,7 @@ const heap = () => {
 
 /** The cached token of a service with a number of cutoffs, none of which matches. Older builds have no revocations. */
 async function openWithCutoffs(/** @type {number} */ count) {
-  const { createRevocations, readRevocations } = await load('revocation/revocations.js');
+  const { createRevocations, readRevocations } = await load(`${core}revocation/revocations.js`);
   const before = heap();
   const revocations = createRevocations();
   const parts = readRevocations('own-time', revocations);

@@ -19,7 +19,7 @@ if (isDigest(digest)) {
   console.log(`${image}@${digest}`);
 } else {
   console.error(
-    `${path}: ${image} has no digest. Run npm run pin-image on a machine with docker, and commit the file.`,
+    `${path}: ${image} has no digest. Run node tools/scripts/pin-image.js on a machine with docker, and commit the file.`,
   );
   process.exitCode = 1;
 }

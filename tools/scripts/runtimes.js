@@ -1,17 +1,11 @@
-// npm run runtimes [-- NAME…] [--library] [--service] [--write]: test suites on other runtimes, of the library
-// (adapters, fetched keys, signatures, limits) and of the service; without a flag both. `--write` writes the rows into
-// docs/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails, except tests of the service on Bun
-// and Deno, whose failures the page lists.
+// npm run runtimes [-- NAME…] [--write]: the test suites of the library (adapters, fetched keys, signatures, limits) on other
+// runtimes. `--write` writes the rows into docs/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { installPackages } from '../bench/install.js';
-import { libraryRuntimes, runtimes } from '../bench/runtimes.js';
+import { libraryRuntimes } from '../bench/runtimes.js';
 
-const services = [
-  ...['serve/refusals', 'serve/keys', 'serve/dpop-modes', 'serve/http', 'server/process/running'],
-  ...['server/variants/endpoints', 'server/variants/variants', 'server/settings/settings-process'],
-];
 const report = `coverage/runtimes-${process.pid}.json`;
 const page = 'docs/runtimes.md';
 /** Milliseconds that one suite has on one runtime; it takes a minute or two. */
@@ -49,16 +43,6 @@ const suites = {
         if (counted.length === 0) return '–';
         return failed.length === 0 ? `${counted.length}` : `${counted.length - failed.length}; not ${list(failed)}`;
       }),
-  },
-  service: {
-    runtimes,
-    variable: 'SERVICE_RUNTIME',
-    tests: services.map((test) => `test/${test}.test.ts`),
-    head: ['service on', 'passed', 'failed'],
-    toCells: (cases) => {
-      const failed = cases.filter(isFailed);
-      return [`${cases.length - failed.length}`, failed.length === 0 ? '0' : list(failed)];
-    },
   },
 };
 
@@ -127,8 +111,6 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     write: { type: 'boolean', default: false },
-    library: { type: 'boolean', default: false },
-    service: { type: 'boolean', default: false },
   },
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(libraryRuntimes, name));
@@ -137,11 +119,10 @@ if (unknown.length > 0) {
 }
 installPackages();
 for (const [name, suite] of Object.entries(suites)) {
-  if (values.library !== values.service && !values[name]) continue;
   const names = positionals.length > 0 ? positionals : Object.keys(suite.runtimes);
   for (const each of names.filter((one) => Object.hasOwn(suite.runtimes, one))) {
     const { cells, failed } = run(suite, each);
-    if (failed > 0 && !(name === 'service' && ['bun', 'deno'].includes(each))) process.exitCode = 1;
+    if (failed > 0) process.exitCode = 1;
     // Row by row: what has run is kept where a later one is cut off.
     if (values.write) write(name, suite, [cells]);
   }

@@ -1,4 +1,4 @@
-// npm run fleet [-- --instances N] [--only NAME,…] [--json]: the fetches of a fleet at startup, during key rotations
+// node tools/scripts/simulate-fleet.js [--instances N] [--only NAME,…] [--json]: the fetches of a fleet at startup, during key rotations
 // and while the provider is unreachable. It uses the key sets of the build on a simulated clock, and a simulated
 // provider.
 import { generateKeyPairSync } from 'node:crypto';

@@ -1,4 +1,4 @@
-// npm run start-time [-- FOLDER …]: time from spawn until the service listens, while the provider is unreachable.
+// node tools/scripts/start-time.js [FOLDER …]: time from spawn until the service listens, while the provider is unreachable.
 import { timeStart } from '../bench/figures/start.js';
 import { compareBuilds, node } from './compare-builds.js';
 
