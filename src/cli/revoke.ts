@@ -34,7 +34,18 @@ export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS
   if (admin === undefined)
     await useRedis(settings, (revocations) => revocations.revoke(cutoff as Cutoff)); // it has an issuer
   else await sendToService(admin, cutoff, settings);
+  process.stdout.write(describeEffect(cutoff));
   return exitCodes.ok;
+}
+
+function describeEffect({ sid, jti, before }: WrittenCutoff): string {
+  if (sid !== undefined) return 'Every token of the session is refused.\n';
+  if (jti !== undefined) return 'The token is refused.\n';
+  if (before !== undefined)
+    return `Tokens that were issued until ${new Date(before * 1000).toISOString()} are refused.\n`;
+  return `Tokens that were issued before this second are refused; a login from this second on is admitted.
+If the provider's clock is ahead, its tokens have a later iat: repeat the command with --before and that time.
+`;
 }
 
 type WrittenCutoff = Omit<Cutoff, 'issuer'> & { readonly issuer?: string };

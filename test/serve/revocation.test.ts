@@ -135,8 +135,13 @@ describe('', () => {
     const revoked = await runCommand(['revoke', '--client', 'app', '--admin', String(service.adminUrl)], {
       ADMIN_KEY_FILE: file,
     });
-    expect(revoked).toMatchObject({ status: 0, stdout: '', stderr: '' });
-    expect(await statuses(service, await token({ sub: 'bob' }))).toEqual([401]);
+    expect(revoked).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^Tokens that were issued before/),
+      stderr: '',
+    });
+    const ofBob = async (iat: number) => statuses(service, await token({ sub: 'bob', iat }));
+    expect([await ofBob(now() - 60), await ofBob(now())]).toEqual([[401], [200]]);
   });
 
   it('SHARED_SIGNALS: pushed events → tokens refused; a stale stream is degraded', async () => {
@@ -301,11 +306,20 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     await vi.waitFor(async () => expect(await statuses(second, await token({ sub: 'bob', sid: 'x' }))).toEqual([401]), {
       timeout: 1000,
     });
+    const issuedAt = Math.floor(Date.now() / 1000);
+    const { stdout } = await runCommand(['revoke', '--sub', 'carol'], settings);
+    expect(stdout).toMatch(/^Tokens that were issued before this second .*--before and that time\.\n$/s);
+    const carol = (iat: number) => token({ sub: 'carol', sid: 'c', iat });
+    await vi.waitFor(async () => expect(await statuses(second, await carol(issuedAt - 1))).toEqual([401]), {
+      timeout: 1000,
+    });
+    expect(await statuses(second, await carol(Math.floor(Date.now() / 1000)))).toEqual([200]);
     const listed = await runCommand(['revoke', '--list'], settings);
     expect(listed.stdout.split('\n').sort()).toEqual([
       '',
       expect.stringMatching(/^sid=s1 issuer=\S+ before=\S+ event=logout until=\S+$/),
       expect.stringMatching(/^sub=bob issuer=\S+ .* event=revoke /),
+      expect.stringMatching(/^sub=carol issuer=\S+ .* event=revoke /),
     ]);
     await redis.kill();
     await vi.waitFor(

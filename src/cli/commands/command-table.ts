@@ -222,7 +222,7 @@ export const commandTable = {
       before: {
         value: 'TIME',
         meaning:
-          'Refuses tokens issued until then: ISO 8601, or seconds since 1970 (default: now, and the clock tolerance).',
+          'Refuses tokens issued until then: ISO 8601, or seconds since 1970 (default: the second before now, so that a later login is admitted).',
       },
       admin: { value: 'URL', meaning: 'Admin listener of a running service, with the key in ADMIN_KEY_FILE.' },
     },

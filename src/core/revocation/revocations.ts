@@ -39,7 +39,7 @@ export interface Cutoff extends Partial<Readonly<Record<CutoffKind, string>>> {
   readonly issuer: string;
   /**
    * Seconds since the epoch. Tokens of a `sub` or `client_id` with this `iat` or an earlier one are refused; `sid` and `jti`
-   * refuse each token. A time later than now becomes now. Default: now plus the clock tolerance.
+   * refuse each token. A time later than now becomes now. Default: the second before now, so that a later login is admitted.
    */
   readonly before?: number;
 }
@@ -239,7 +239,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   };
   const revocations: Revocations = {
     async revoke(cutoff) {
-      const { issuer, kind, value, before = now() + clockTolerance } = readCutoff(cutoff);
+      const { issuer, kind, value, before = Math.floor(now()) - 1 } = readCutoff(cutoff);
       await set([{ issuer, kind, value, before, event: 'revoke' }]);
     },
     ready: () => whenLoaded,
