@@ -444,7 +444,7 @@ export const failures = {
   ),
   malformed_message: request(
     'The message is not a valid JSON-RPC message.',
-    'The body is not application/json in UTF-8, has a Content-Encoding, or nests more than 100 levels. Or it is an empty batch, has an element that is not an object, or is ambiguous. Check the client.',
+    'The body is not application/json in UTF-8, has a Content-Encoding, nests more than 100 levels, or comes with another method than POST. Or it is an empty batch, is neither a request nor a response of JSON-RPC, or is ambiguous. Check the client.',
   ),
   mcp_header_mismatch: request(
     'The headers do not match the message.',

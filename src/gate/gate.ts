@@ -213,7 +213,8 @@ export function createGate(options: GateOptions): Gate {
           openCall(rule.mcp, readMessage ?? (async () => readTrustedHeaders(request)), (message) =>
             readOperations.set(bound, message.operations),
           );
-        if (treatment === 'anonymous' && call !== undefined) return await decideAnonymous(choice, call);
+        // A preflight has no token, and no message.
+        if (treatment !== 'judge' && call !== undefined) return await decideAnonymous(choice, call);
         if (treatment !== 'judge') return admit(choice);
         noteRule(bound, rule.id);
         const access = await (servers.get(rule) ?? outside).judge(bound, call?.policy ?? rule.policy, connection);

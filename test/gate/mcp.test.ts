@@ -287,6 +287,22 @@ describe('beside a proxy, with trustHeaders', () => {
     expect(await decide(given)).toBe(expected);
   });
 
+  it.each<readonly [string, string, Readonly<Record<string, string>>, string]>([
+    ['HEAD', 'HEAD', {}, 'no_operation_policy'],
+    ['PUT', 'PUT', headers('tools/list'), 'no_operation_policy'],
+    ['OPTIONS', 'OPTIONS', {}, 'no_operation_policy'],
+    ['a WebSocket handshake', 'GET', { Upgrade: 'WebSocket', Connection: 'upgrade' }, 'no_operation_policy'],
+    [
+      'Mcp-Name named by Connection',
+      'POST',
+      { ...headers('tools/call', 'list'), Connection: 'close, mcp-name' },
+      'malformed_message',
+    ],
+    ['a completion', 'POST', headers('completion/complete'), 'no_operation_policy'],
+  ])('%s → refused', async (_way, method, given, reason) => {
+    expect(await decide(given, { method })).toBe(reason);
+  });
+
   it.each(['GET', 'DELETE'])('%s without headers → the policy alone', async (method) => {
     expect(await decide({}, { method })).toBe('admitted');
   });

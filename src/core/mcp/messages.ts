@@ -8,9 +8,13 @@ export interface McpMessages {
 /** Maximum size of a body, in bytes. */
 export const maxMessageBytes = 1024 * 1024;
 const maxDepth = 100;
-/** Members that decide which operation a message is. A parser that ignores case would read another message. */
-const decidingMembers: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params']);
-const decidingParams: ReadonlySet<string> = new Set(['name', 'uri']);
+/** Every member of a message of revision 2026-07-28. A parser that ignores case would read another one as one of these. */
+const messageMembers: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
+/** Members of `params`, its `notifications` and its `ref` that decide which operation a request is. */
+const decidingMembers: ReadonlyMap<string, string> = new Map(
+  ['name', 'uri', 'notifications', 'resourceSubscriptions', 'ref'].map((name) => [name.toLowerCase(), name]),
+);
+const beyondAscii = /[^\0-\x7f]/;
 const jsonType = /^application\/json[\t ]*(?:;[\t ]*charset[\t ]*=[\t ]*(?:utf-8|"utf-8")[\t ]*)?$/i;
 
 /** Reports whether the header fields announce a JSON body that every server decodes alike. */
@@ -20,8 +24,7 @@ export function announcesJson(contentType: string | null, contentEncoding: strin
 
 /** Parses a body. Returns `undefined` if it is malformed, or if two parsers could read it differently. */
 export function parseMessages(body: Uint8Array): McpMessages | undefined {
-  const messages = collectMessages(parseJsonComposite(body, maxDepth));
-  return messages?.list.every(hasPlainMembers) === true ? messages : undefined;
+  return collectMessages(parseJsonComposite(body, maxDepth));
 }
 
 /** Reads a body that a framework has parsed. Returns `undefined` if it is malformed. */
@@ -36,17 +39,25 @@ function collectMessages(value: unknown): McpMessages | undefined {
   return { list, isBatch };
 }
 
+/** Either a request (or a notification) or a response, with the members of one. */
 function isMessage(value: unknown): value is JsonObject {
-  return isJsonObject(value) && (!Object.hasOwn(value, 'method') || typeof value['method'] === 'string');
+  if (!isJsonObject(value) || !Object.keys(value).every((name) => messageMembers.has(name))) return false;
+  const [isRequest, hasParams] = [Object.hasOwn(value, 'method'), Object.hasOwn(value, 'params')];
+  const outcomes = ['result', 'error'].filter((name) => Object.hasOwn(value, name)).length;
+  if (!isRequest) return outcomes === 1 && !hasParams;
+  const { method, params } = value;
+  return typeof method === 'string' && outcomes === 0 && (!hasParams || (isJsonObject(params) && isPlain(params)));
 }
 
-function hasPlainMembers(message: JsonObject): boolean {
-  const { params } = message;
-  return isPlain(message, decidingMembers) && (!isJsonObject(params) || isPlain(params, decidingParams));
-}
-
-function isPlain(object: JsonObject, deciding: ReadonlySet<string>): boolean {
-  return Object.keys(object).every((name) => deciding.has(name) || !deciding.has(name.toLowerCase()));
+/** Reports whether every parser finds the same deciding members, also one that ignores case by the rules of Unicode. */
+function isPlain(params: JsonObject): boolean {
+  const { notifications, ref } = params;
+  return [params, notifications, ref].filter(isJsonObject).every((object) =>
+    Object.keys(object).every((name) => {
+      const deciding = decidingMembers.get(name.toLowerCase()) ?? name;
+      return name === deciding && !beyondAscii.test(name);
+    }),
+  );
 }
 
 function isNestedWithin(value: unknown, depth: number): boolean {

@@ -3,7 +3,7 @@ import type { Refusal } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
 import { collectBody, type HeldBody } from './held-body.ts';
 import { announcesJson, type McpMessages, maxMessageBytes, parseMessages, readMessages } from './messages.ts';
-import { matchesHeaders } from './operation-headers.ts';
+import { findBypass, matchesHeaders } from './operation-headers.ts';
 import { carriesMessage, type ReadMessage, readOperations } from './operations.ts';
 
 /** A request of `node:http`, with the body that a parser has set, if any. */
@@ -46,10 +46,15 @@ export function readCopiedMessage(copied: MessageHead & { readonly body: string 
   return readHead(copied) ?? interpret(isTooLarge ? new Refused('message_too_large') : parsed(body), rawHeaders);
 }
 
-/** Decides by method and type; `undefined` if the body has to be read. */
+/** Decides by method and headers; `undefined` if the body has to be read. */
 function readHead({ method, rawHeaders }: MessageHead): ReadMessage | undefined {
+  const read = (name: string): readonly string[] => linesOf(rawHeaders, name);
+  const bypass = findBypass((name) => (read(name).length === 0 ? null : read(name).join()));
+  if (bypass !== undefined) return refuse(bypass);
+  const hasBody = read('transfer-encoding').length > 0 || read('content-length').some((length) => Number(length) !== 0);
+  if (hasBody && method !== 'POST') return refuse(new Refused('malformed_message'));
   if (!carriesMessage(method)) return { operations: [], id: null };
-  const [type = [], encoding = []] = ['content-type', 'content-encoding'].map((name) => linesOf(rawHeaders, name));
+  const [type, encoding] = [read('content-type'), read('content-encoding')];
   const isJson = type.length === 1 && announcesJson(type[0] ?? null, encoding[0] ?? null);
   return isJson ? undefined : refuse(new Refused('malformed_message'));
 }
@@ -59,8 +64,13 @@ function interpret(read: McpMessages | Refused | undefined, rawHeaders: readonly
   const id = readId(read);
   const headers = { method: linesOf(rawHeaders, 'mcp-method'), name: linesOf(rawHeaders, 'mcp-name') };
   if (!matchesHeaders(read, headers)) return { operations: new Refused('mcp_header_mismatch'), id };
-  return { operations: read.list.flatMap(readOperations), id };
+  const operations = read.list.flatMap(readOperations);
+  // Encoders write a lone surrogate as they like.
+  const isReadable = operations.every(({ name = '' }) => !loneSurrogate.test(name));
+  return isReadable ? { operations, id } : refuse(new Refused('malformed_message'));
 }
+
+const loneSurrogate = /\p{Surrogate}/u;
 
 function refuse(operations: Refused): ReadMessage {
   return { operations, id: null };

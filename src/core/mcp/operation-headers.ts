@@ -2,7 +2,7 @@ import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
 import type { McpMessages } from './messages.ts';
-import { carriesMessage, findNamedMember, type ReadMessage, readHeaderOperations, readMember } from './operations.ts';
+import { findNamedMember, type ReadMessage, readHeaderOperations, readMember } from './operations.ts';
 
 /** Values of `Mcp-Method` and `Mcp-Name`, which repeat the operation: one for each time that the request has the header. */
 interface OperationHeaders {
@@ -47,9 +47,23 @@ export function decodeHeaderName(value: string): string | undefined {
   }
 }
 
+/** Refuses headers that lead past the message: a WebSocket handshake, and a deciding header that a proxy removes. */
+export function findBypass(get: ResourceRequest['headers']['get']): Refused | undefined {
+  const listed = (name: string): readonly string[] =>
+    (get(name) ?? '').split(',').map((each) => each.trim().toLowerCase());
+  if (listed('upgrade').some((protocol) => /^websocket\b/.test(protocol))) return new Refused('no_operation_policy');
+  const isNamed = listed('connection').some((name) => /^(?:content-(?:type|encoding)|mcp-.*)$/.test(name));
+  return isNamed ? new Refused('malformed_message') : undefined;
+}
+
+const trustedMethods: ReadonlySet<string> = new Set(['POST', 'GET', 'DELETE']);
+
 /** Reads the operations of a request from its headers, for an upstream that compares them with the body. */
 export function readTrustedHeaders({ method, headers }: ResourceRequest): ReadMessage {
-  return { operations: carriesMessage(method) ? readTrustedOperations(headers) : [], id: null };
+  const refused = trustedMethods.has(method)
+    ? findBypass((name) => headers.get(name))
+    : new Refused('no_operation_policy');
+  return { operations: refused ?? (method === 'POST' ? readTrustedOperations(headers) : []), id: null };
 }
 
 function readTrustedOperations(headers: ResourceRequest['headers']): ReadMessage['operations'] {

@@ -21,6 +21,7 @@ export interface ReadMessage {
 
 const withoutMessage: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
 
+/** Reports whether a request of this method has a message; with a method that is not POST, a body is refused. */
 export function carriesMessage(method: string | undefined): boolean {
   return !withoutMessage.has(method);
 }
@@ -35,10 +36,12 @@ const methods: ReadonlyMap<unknown, readonly [kind: OperationKind, member: 'name
     ['resources/unsubscribe', ['resources', 'uri', false]],
   ]);
 const listenMethod = 'subscriptions/listen';
+const completeMethod = 'completion/complete';
 
 /** Operations of a message; none for methods that require only the policy. */
 export function readOperations({ method, params }: JsonObject): readonly Operation[] {
   if (method === listenMethod) return readSubscriptions(params);
+  if (method === completeMethod) return readReference(params);
   const [kind, member] = methods.get(method) ?? [];
   return kind === undefined || member === undefined ? [] : [{ kind, name: readMember(params, member) }];
 }
@@ -47,8 +50,8 @@ export function readOperations({ method, params }: JsonObject): readonly Operati
 export function readHeaderOperations(method: string, name: string | null): readonly Operation[] {
   const [kind, , isInHeader] = methods.get(method) ?? [];
   if (kind !== undefined) return [{ kind, name: isInHeader ? (name ?? undefined) : undefined }];
-  // Its URIs are in the body only.
-  return method === listenMethod ? [{ kind: 'resources', name: undefined }] : [];
+  // Their names and URIs are in the body only.
+  return method === listenMethod || method === completeMethod ? [{ kind: 'resources', name: undefined }] : [];
 }
 
 /** Member of `params` that `Mcp-Name` repeats; `undefined` if the header is not compared. */
@@ -68,4 +71,15 @@ function readSubscriptions(params: unknown): readonly Operation[] {
   if (uris === undefined) return [];
   const list: readonly unknown[] = Array.isArray(uris) ? uris : [undefined];
   return list.map((uri) => ({ kind: 'resources', name: typeof uri === 'string' ? uri : undefined }));
+}
+
+/** The prompt or the URI template that is completed; both, if both are named, whatever the type says. */
+function readReference(params: unknown): readonly Operation[] {
+  const ref = isJsonObject(params) ? params['ref'] : undefined;
+  const [name, uri] = [readMember(ref, 'name'), readMember(ref, 'uri')];
+  const found: readonly Operation[] = [
+    ...(name === undefined ? [] : [{ kind: 'prompts', name } as const]),
+    ...(uri === undefined ? [] : [{ kind: 'resources', name: uri, isTemplate: true } as const]),
+  ];
+  return found.length === 0 ? [{ kind: 'prompts', name: undefined }] : found;
 }

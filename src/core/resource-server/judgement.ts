@@ -29,7 +29,7 @@ import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuers/issuer-list.ts';
 import type { RefetchKeys } from './key-refetch.ts';
 import type { ServerNonces } from './server-nonces.ts';
-import type { Recheck } from './token-watch.ts';
+import { type Recheck, refuseExpired } from './token-watch.ts';
 
 /** Configuration of one resource server, as authorization reads it. */
 export interface JudgementRules {
@@ -107,11 +107,9 @@ export function createJudge(rules: JudgementRules): Judge {
       if ('reason' in token) return token;
       const evidence = { claims: token.claims, kid: token.verifiedBy.kid, scopes: token.scopes };
 
-      for (const { refuse } of withdrawal) {
-        const refusing = refuse(token);
-        const withdrawn = refusing instanceof Promise ? await refusing : refusing;
-        if (withdrawn !== undefined) return withdrawn.attest(evidence);
-      }
+      const withdrawing = withdraw(token);
+      const withdrawn = withdrawing instanceof Promise ? await withdrawing : withdrawing;
+      if (withdrawn !== undefined) return withdrawn.attest(evidence);
 
       const seconds = now();
       const proof = verifyBinding(token, call, seconds);
@@ -125,6 +123,9 @@ export function createJudge(rules: JudgementRules): Judge {
       const routing = routePolicy.judge(facts);
       const given = routing instanceof Promise ? await routing : routing;
       if (given instanceof Refused) return given.attest(evidence);
+      // A policy may wait for the client's body: the token can have ended since.
+      const late = routing instanceof Promise ? ((await withdraw(token)) ?? refuseExpired(token, now())) : undefined;
+      if (late !== undefined) return late.attest(evidence);
       const again = asked.length === 0 ? undefined : recheckBy(trusted, call, asked);
       const { revocations } = rules;
       const access = grantAccess({ token, credentials, revocations, again, now }, given, proof?.nonce);
@@ -141,6 +142,16 @@ export function createJudge(rules: JudgementRules): Judge {
       throw error;
     }
   };
+
+  /** Refuses a withdrawn token, by the first step that does. */
+  function withdraw(token: ValidToken, from = 0): Refused | undefined | Promise<Refused | undefined> {
+    for (let i = from; i < withdrawal.length; i++) {
+      const refused = withdrawal[i]?.refuse(token);
+      if (refused instanceof Promise) return refused.then((found) => found ?? withdraw(token, i + 1));
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
+  }
 
   /** Verifies by the issuer's keys. If the token's key is not cached, the keys are fetched once. */
   function verifyByKeys(trusted: AccessTokenRules, call: ReadRequest): Verified | Promise<Verified> {

@@ -43,14 +43,19 @@ function endOf({ claims, verifiedBy: { issuer } }: ValidToken): number {
   return claims.exp + issuer.expTolerance;
 }
 
+/** Refuses a token that has expired since it was verified. */
+export function refuseExpired(token: ValidToken, now: number): Refused | undefined {
+  return now < endOf(token) ? undefined : new Refused('expired');
+}
+
 /** Refuses a token that has expired or was revoked since it was admitted. */
 export function refuseEnded(
   { token, revocations }: WatchedToken,
   { now, until }: Pick<TokenWatchOptions, 'now' | 'until'>,
 ): Refused | undefined {
   const { claims, verifiedBy } = token;
-  const isExpired = until === 'expiry' && now() >= endOf(token);
-  const refused = isExpired ? new Refused('expired') : revocations?.refuseRevoked(claims);
+  const expired = until === 'expiry' ? refuseExpired(token, now()) : undefined;
+  const refused = expired ?? revocations?.refuseRevoked(claims);
   return refused?.attest({ claims, kid: verifiedBy.kid });
 }
 

@@ -231,8 +231,8 @@ describe.each([
       [1024 * 1024 + 1, 413],
       [1024 * 1024, 200],
     ] as const) {
-      const empty = JSON.stringify(call('list', { pad: '' }));
-      const body = JSON.stringify(call('list', { pad: 'x'.repeat(length - empty.length) }));
+      const empty = JSON.stringify(call('list', { params: { name: 'list', pad: '' } }));
+      const body = JSON.stringify(call('list', { params: { name: 'list', pad: 'x'.repeat(length - empty.length) } }));
       const headers = [
         ...(await authorize('mcp files:read')),
         ...json,
@@ -257,7 +257,7 @@ describe.each([
     const [, authorization = ''] = await authorize('mcp files:read');
     const head = `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
     const { port } = new URL(opened.url);
-    const message = JSON.stringify(call('list', { pad: 'x'.repeat(1024 * 1024 - 200) }));
+    const message = JSON.stringify(call('list', { params: { name: 'list', pad: 'x'.repeat(1024 * 1024 - 200) } }));
     let refused = 0;
     const stalled = Array.from({ length: 40 }, () => {
       const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: '127.0.0.1' });

@@ -5,7 +5,8 @@ import { createOperationTable } from '../../../src/core/mcp/operation-table.ts';
 import { readHeaderOperations, readOperations } from '../../../src/core/mcp/operations.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'delete-note' } };
-const nested = (levels: number): string => `{"method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+const nested = (levels: number): string =>
+  `{"method":"ping","params":{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}}`;
 
 describe('parseMessages', () => {
   it.each<readonly [string, string | Uint8Array]>([

@@ -1,0 +1,200 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createMcpAuth } from '../../src/adapters/mcp.ts';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/core/revocation/revocations.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+const resource = 'http://localhost:9/mcp';
+const maps = { tools: { read: {}, 'delete-*': { scopes: ['files:write'] } } };
+const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'delete-x' } });
+const readMessage = message.replace('delete-x', 'read');
+const json = 'Content-Type: application/json\r\n';
+const length = `Content-Length: ${message.length}\r\n`;
+
+/** Sends bytes, and reads until the response has ended. */
+async function exchange(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(bytes);
+  return text(socket).catch(() => '');
+}
+
+const statusOf = (response: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(response)?.[1]);
+
+interface Request {
+  readonly head: string;
+  readonly body?: string;
+  readonly status: number;
+}
+
+/** Each with a token that may read, except where it says `anonymous`. */
+const bypasses: readonly (readonly [string, Request])[] = [
+  ['GET with tools/call as its body', { head: `GET /mcp HTTP/1.1\r\n${json}${length}`, body: message, status: 400 }],
+  ['DELETE with a body', { head: `DELETE /mcp HTTP/1.1\r\n${json}${length}`, body: message, status: 400 }],
+  ['HEAD with a body', { head: `HEAD /mcp HTTP/1.1\r\n${json}${length}`, body: message, status: 400 }],
+  ['PUT with a body', { head: `PUT /mcp HTTP/1.1\r\n${json}${length}`, body: readMessage, status: 400 }],
+  ['PATCH with a body', { head: `PATCH /mcp HTTP/1.1\r\n${json}${length}`, body: readMessage, status: 400 }],
+  [
+    'GET with a body in chunks',
+    {
+      head: `GET /mcp HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n`,
+      body: `${message.length.toString(16)}\r\n${message}\r\n0\r\n\r\n`,
+      status: 400,
+    },
+  ],
+  ['OPTIONS with a body', { head: `OPTIONS /mcp HTTP/1.1\r\n${json}${length}`, body: message, status: 400 }],
+  [
+    'a WebSocket handshake',
+    {
+      head: 'GET /mcp HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n',
+      status: 403,
+    },
+  ],
+  ...['Mcp-Name', 'mcp-method', 'MCP-Protocol-Version', 'Content-Type', 'content-encoding'].map(
+    (name) =>
+      [
+        `${name} named by Connection`,
+        {
+          head: `POST /mcp HTTP/1.1\r\nConnection: ${name}, keep-alive\r\nMcp-Method: tools/call\r\nMcp-Name: read\r\n${json}Content-Length: ${readMessage.length}\r\n`,
+          body: readMessage,
+          status: 400,
+        },
+      ] as const,
+  ),
+];
+
+describe('ways past the message', () => {
+  const arrived: string[] = [];
+  let provider: TestProvider;
+  let upstream: Server;
+  let gate: GateProcess;
+
+  beforeAll(async () => {
+    upstream = createServer((incoming, outgoing) => {
+      text(incoming).then(
+        (body) => {
+          arrived.push(`${incoming.method} ${body}`);
+          outgoing.end('ok');
+        },
+        () => {},
+      ); // a body that was cut off
+    });
+    upstream.on('upgrade', (_incoming, socket) => {
+      arrived.push('upgrade');
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
+    });
+    await once(upstream.listen(0, '127.0.0.1'), 'listening');
+    provider = await startTestProvider();
+    const rule = { path: '/mcp', preflight: 'allow', mcp: maps };
+    gate = await startGate(
+      provider,
+      {
+        issuers: { staff: { issuer: provider.issuer, audience: resource } },
+        rules: [
+          { id: 'mcp', ...rule },
+          { id: 'watched', ...rule, path: '/watched', mode: 'report' },
+        ],
+      },
+      { UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, TUNNEL_TIMEOUT: '1' }, // it listens on TCP
+    );
+  }, 30_000);
+  afterAll(async () => {
+    await gate?.stop();
+    upstream?.closeAllConnections();
+    upstream?.close();
+    await provider?.close();
+  });
+
+  async function ask({ head, body = '' }: Request, withToken = true): Promise<string> {
+    const token = withToken ? `Authorization: Bearer ${await provider.sign({ aud: resource, scope: '' })}\r\n` : '';
+    const close = head.includes('Connection:') ? '' : 'Connection: close\r\n';
+    const port = Number(new URL(gate.url).port);
+    const rest = head.includes('keep-alive') ? `GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n` : '';
+    return exchange(port, `${head}Host: a\r\n${token}${close}\r\n${body}${rest}`);
+  }
+
+  it.each(bypasses)('%s → refused, and nothing reaches the upstream', async (_way, request) => {
+    arrived.length = 0;
+    expect(statusOf(await ask(request))).toBe(request.status);
+    expect(arrived).toEqual([]);
+  });
+
+  it('OPTIONS with a body, without a token → 400, without a body → the upstream', async () => {
+    arrived.length = 0;
+    const preflight = 'Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n';
+    const refused = { head: `OPTIONS /mcp HTTP/1.1\r\n${preflight}${json}${length}`, body: message, status: 400 };
+    expect(statusOf(await ask(refused, false))).toBe(400);
+    expect(arrived).toEqual([]);
+    expect(statusOf(await ask({ head: `OPTIONS /mcp HTTP/1.1\r\n${preflight}`, status: 200 }, false))).toBe(200);
+    expect(arrived).toEqual(['OPTIONS ']);
+  });
+
+  it('the same in report mode → counted', async () => {
+    const [, request] = bypasses[0] as (typeof bypasses)[number];
+    expect(statusOf(await ask({ ...request, head: request.head.replace('/mcp', '/watched') }))).toBe(200);
+    expect(await gate.metrics()).toMatch(/would_refuse_total\{rule="watched",reason="malformed_message"\} 1/);
+  });
+
+  it.each([
+    ['POST', { head: `POST /mcp HTTP/1.1\r\n${json}Content-Length: ${readMessage.length}\r\n`, body: readMessage }],
+    ['GET', { head: 'GET /mcp HTTP/1.1\r\n' }],
+    ['DELETE with Content-Length: 0', { head: 'DELETE /mcp HTTP/1.1\r\nContent-Length: 0\r\n' }],
+  ])('%s → admitted', async (_method, request) => {
+    expect(statusOf(await ask({ ...request, status: 200 }))).toBe(200);
+  });
+});
+
+describe('a token that ends while the body arrives', () => {
+  const issuer = createTestIssuer();
+  let late = 0;
+  const revocations = createRevocations();
+  const server = createResourceServer({
+    ...{ issuers: [issuer], audience: issuer.audience, revocations, clockTolerance: 0 },
+    now: () => Math.floor(Date.now() / 1000) + late,
+  });
+  const auth = createMcpAuth(server, { resource, authorizationServers: [issuer.issuer], ...maps });
+  const handled: unknown[] = [];
+  let http: Server;
+  beforeAll(async () => {
+    http = createServer((incoming: IncomingMessage & { body?: unknown }, outgoing: ServerResponse) =>
+      auth.protect(incoming, outgoing, () => {
+        handled.push(incoming.body);
+        outgoing.end('ok');
+      }),
+    );
+    await once(http.listen(0, '127.0.0.1'), 'listening');
+  });
+  afterAll(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+
+  it.each<readonly [string, () => unknown, number]>([
+    ['nothing ends', () => undefined, 200],
+    [
+      'it expires',
+      () => {
+        late = 4000;
+      },
+      401,
+    ],
+    ['a cutoff', () => revocations.revoke({ issuer: issuer.issuer, sub: 'ann' }), 401],
+  ])('%s → %3$i', async (_event, end, status) => {
+    late = 0;
+    handled.length = 0;
+    const iat = Math.floor(Date.now() / 1000) - 10;
+    const socket = connect((http.address() as AddressInfo).port, '127.0.0.1'); // it listens on TCP
+    const head = `POST /mcp HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer ${issuer.token({ sub: 'ann', iat })}\r\n`;
+    socket.write(`${head}${json}Content-Length: ${readMessage.length}\r\n\r\n${readMessage.slice(0, 9)}`);
+    await once(http, 'request');
+    await end();
+    socket.write(readMessage.slice(9));
+    expect(statusOf(await text(socket))).toBe(status);
+    expect(handled.length).toBe(status === 200 ? 1 : 0);
+  });
+});
