@@ -12,7 +12,7 @@ const maxDepth = 100;
 const messageMembers: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
 /** Members of `params`, its `notifications` and its `ref` that decide which operation a request is. */
 const decidingMembers: ReadonlyMap<string, string> = new Map(
-  ['name', 'uri', 'notifications', 'resourceSubscriptions', 'ref'].map((name) => [name.toLowerCase(), name]),
+  ['name', 'uri', 'notifications', 'resourceSubscriptions', 'ref'].map((name) => [foldName(name), name]),
 );
 const beyondAscii = /[^\0-\x7f]/;
 const jsonType = /^application\/json[\t ]*(?:;[\t ]*charset[\t ]*=[\t ]*(?:utf-8|"utf-8")[\t ]*)?$/i;
@@ -54,10 +54,16 @@ function isPlain(params: JsonObject): boolean {
   const { notifications, ref } = params;
   return [params, notifications, ref].filter(isJsonObject).every((object) =>
     Object.keys(object).every((name) => {
-      const deciding = decidingMembers.get(name.toLowerCase()) ?? name;
-      return name === deciding && !beyondAscii.test(name);
+      const deciding = decidingMembers.get(foldName(name)) ?? name;
+      // A reader that assigns members to a new object would set its prototype.
+      return name === deciding && name !== '__proto__' && !beyondAscii.test(name);
     }),
   );
+}
+
+/** Folds case and separators: the Python SDK also reads `resource_subscriptions`. */
+function foldName(name: string): string {
+  return name.toLowerCase().replace(/[-_]/g, '');
 }
 
 function isNestedWithin(value: unknown, depth: number): boolean {

@@ -115,6 +115,9 @@ it.each([
     'a member of notifications in another case',
     '{"method":"x","params":{"notifications":{"resourcesubscriptions":[]}}}',
   ],
+  ['resource_subscriptions', '{"method":"x","params":{"notifications":{"resource_subscriptions":["a:b"]}}}'],
+  ['__proto__ of params', '{"method":"tools/call","params":{"__proto__":{"name":"b"},"name":"a"}}'],
+  ['__proto__ of notifications', '{"method":"x","params":{"notifications":{"__proto__":{"a":1}}}}'],
   ['a lone surrogate', '{"method":"tools/call","params":{"name":"\\ud800"}}'],
   ['a member of ref in another case', '{"method":"completion/complete","params":{"ref":{"name":"a","Name":"b"}}}'],
 ])('%s → malformed', (_input, text) => {
