@@ -1,4 +1,4 @@
-import { consoleLoader } from '../console/server/console-loader.ts';
+import type { OpenConsole } from '../server/console/opened-console.ts';
 import { processNumber } from '../server/lifecycle/exit.ts';
 import { createLog } from '../server/observation/log.ts';
 import { run } from '../server/process/run.ts';
@@ -31,8 +31,14 @@ export async function runService<R extends Read>(
   // Each process of a supervisor reads them too.
   if (processNumber === undefined) warnOfSettings(result, command.name, log);
   const readAgain = () => requireSettings(readHere());
+  const openConsole: OpenConsole = async (options) => {
+    // Loaded only if the console is on.
+    const { createOpenConsole } = await import('../console/server/open-console.ts');
+    const { openTries } = await import('../dev/tries/tries.ts');
+    return createOpenConsole(openTries(environment))(options);
+  };
   try {
-    return await run({ settings, readAgain, environment, log, command, console: consoleLoader });
+    return await run({ settings, readAgain, environment, log, command, openConsole });
   } finally {
     await log.end();
   }

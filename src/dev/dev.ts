@@ -11,12 +11,12 @@ import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
 import { announceProvider, announceService, type ConsoleLink, isGate, type Listening } from './dev-announcement.ts';
-import { offerTries } from './dev-tries.ts';
 import { listSharedVariables } from './local-service.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
 import { clientIds, consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
 import { errorCode, LocalIdpFailure } from './provider/failure.ts';
 import { type LocalIdp, startLocalIdp } from './provider/local-idp.ts';
+import { devVariable } from './tries/tries.ts';
 
 const inUse = 'is in use. Set another one with --port, or 0 for a free one.';
 
@@ -74,7 +74,6 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
       const { url: service, adminUrl: admin } = first;
       const announced = { service, ...(admin !== undefined && { admin }) };
       await idp.announceService(announced, listSharedVariables(result.effective));
-      offerTries(child, { url: first.url, token: idp.token });
       const warning = await warnOfAudience(settings.rules, idp.issuer, audience);
       process.stdout.write(
         `${warning}${announceService(idp, settings, first, await describeConsole(settings, first))}`,
@@ -134,6 +133,7 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
     HOST: given('HOST') || '127.0.0.1',
     PORT: flags.port ?? given('PORT'),
     ADMIN_PORT: given('ADMIN_PORT') || '0',
+    [devVariable]: idp.issuer,
     CONSOLE: given('CONSOLE') || (given('ADMIN_PORT') === 'off' ? 'off' : 'on'),
     // The port of the provider makes the name unique.
     CONSOLE_KEY_FILE:

@@ -153,7 +153,7 @@ describe('the decisions of serve', () => {
 
   it('the state: routes, keys, settings, what happened', async () => {
     const { json } = await send(admin, '/console/api/state', { headers: cookie });
-    expect(json).toMatchObject({ command: 'serve', ready: true, tries: false });
+    expect(json).toMatchObject({ command: 'serve', ready: true });
     const { routes, keys, settings, notes } = json as Record<
       'routes' | 'keys' | 'settings' | 'notes',
       readonly unknown[]

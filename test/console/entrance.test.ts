@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseOutsiders } from '../../src/console/server/entrance.ts';
-import { enterConsole, type KeyFolder, makeKeyFolder, openStream } from '../support/console-client.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openConsoleKey, refuseOutsiders } from '../../src/console/server/entrance.ts';
+import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startInVain } from '../support/variant-service.ts';
@@ -54,7 +54,7 @@ describe('the entrance of the console', () => {
       '/console',
       '/console/style.css',
       '/console/page.js',
-      '/console/vendor/htm-preact.js',
+      '/console/shared-page.js',
       '/console/api/state',
     ]) {
       const answer = await get(path);
@@ -82,34 +82,63 @@ describe('the entrance of the console', () => {
   it('the cookie: not for scripts, not for other sites, for the console only; a wrong one → 401', async () => {
     const answer = await send(admin, `/console?key=${await folder.readKey()}`);
     const [value = '', ...attributes] = (answer.headers.get('set-cookie') ?? '').split('; ');
-    expect(value).toMatch(new RegExp(`^portcullis_console_${new URL(admin).port}=[\\w-]{43}$`));
+    expect(value).toMatch(new RegExp(`^portcullis_console_${new URL(admin).port}=\\d+\\.[\\w-]{43}$`));
     expect(attributes).toEqual(expect.arrayContaining(['Path=/console', 'HttpOnly', 'SameSite=Strict']));
-    expect((await send(admin, '/console', { headers: ['Cookie', `${value}x`] })).status).toBe(401);
+    const [, end = '', signature = ''] = /=(\d+)\.(.*)$/.exec(value) ?? [];
+    const forged = [
+      `${value}x`,
+      value.replace(end, `${Number(end) + 1}`),
+      value.replace(signature, ''),
+      value.replace(/=.*/, '='),
+    ];
+    for (const cookie of [...forged, value.replace(/_\d+=/, '_1=')])
+      expect((await send(admin, '/console', { headers: ['Cookie', cookie] })).status, cookie).toBe(401);
     expect(answer.body).not.toContain(await folder.readKey());
   });
 
-  it('the key: its file is for its owner only, it opens once, and another takes its place', async () => {
+  it('the key: its file is for its owner only; it opens the console until the service stops, with GET', async () => {
     const key = await folder.readKey();
     expect((await stat(folder.file)).mode & 0o777).toBe(0o600);
     expect((await send(admin, `/console?key=${key}`, { method: 'HEAD' })).status).toBe(401);
-    expect((await send(admin, `/console?key=${key}`, { headers: ['Sec-Purpose', 'prefetch'] })).status).toBe(401);
     expect((await send(admin, `/console?key=${key.slice(1)}`)).status).toBe(401);
-    expect((await send(admin, `/console?key=${key}`)).status).toBe(200);
-    expect((await send(admin, `/console?key=${key}`)).status).toBe(401);
-    await expect.poll(() => folder.readKey()).not.toBe(key);
-    expect((await stat(folder.file)).mode & 0o777).toBe(0o600);
-    await enterConsole(admin, await folder.readKey());
+    expect((await send(admin, '/console?key=')).status).toBe(401);
+    for (let times = 0; times < 2; times++) await enterConsole(admin, key);
+    expect(await folder.readKey()).toBe(key);
   });
 
-  it('the key in a header reads decisions, and nothing else; it is not used up', async () => {
-    const headers = ['Authorization', `Bearer ${await folder.readKey()}`];
-    for (let times = 0; times < 2; times++) {
-      expect((await send(admin, '/console/api/decisions/none', { headers })).status).toBe(404);
+  it('cookie → valid for 12 hours, and only with the key of this start', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const other = await makeKeyFolder();
+    try {
+      const key = await openConsoleKey(other.file);
+      const [value = ''] = key.writeCookie(1).split(';');
+      const has = (cookie: string, of = key): boolean => of.hasCookie(`a=b; ${cookie}`, 1);
+      expect([has(value), key.hasCookie(value, 2), key.hasCookie(undefined, 1)]).toEqual([true, false, false]);
+      vi.setSystemTime(Date.now() + 12 * 3600 * 1000 - 1000);
+      expect(has(value)).toBe(true);
+      vi.setSystemTime(Date.now() + 2000);
+      expect(has(value)).toBe(false);
+      const later = await openConsoleKey(other.file);
+      expect(has(later.writeCookie(1).split(';')[0] ?? '')).toBe(false);
+      // The file of a later start stays.
+      await key.close();
+      expect(later.matches(await other.readKey())).toBe(true);
+      await later.close();
+      await expect(other.readKey()).rejects.toThrow('ENOENT');
+    } finally {
+      vi.useRealTimers();
+      await other.close();
     }
-    expect((await send(admin, '/console/api/state', { headers })).status).toBe(401);
-    expect((await send(admin, '/console/api/events', { method: 'HEAD', headers })).status).toBe(401);
-    const wrong = ['Authorization', `Bearer ${'x'.repeat(43)}`];
-    expect((await send(admin, '/console/api/decisions/none', { headers: wrong })).status).toBe(401);
+  });
+
+  it('the key in a header reads what the cookie reads', async () => {
+    const headers = ['Authorization', `Bearer ${await folder.readKey()}`];
+    expect((await send(admin, '/console/api/decisions/none', { headers })).status).toBe(404);
+    expect((await send(admin, '/console/api/state', { headers })).status).toBe(200);
+    for (const wrong of [`Bearer ${'x'.repeat(43)}`, 'Bearer ', `Basic ${await folder.readKey()}`]) {
+      const answer = await send(admin, '/console/api/decisions/none', { headers: ['Authorization', wrong] });
+      expect(answer.status, wrong).toBe(401);
+    }
   });
 
   it.each([
@@ -169,11 +198,6 @@ describe('the entrance of the console', () => {
     // There is nothing to try without the local provider.
     const page = await post('Origin', own, 'Sec-Fetch-Site', 'same-origin');
     expect([page.status, page.body]).toEqual([404, 'Try it is available in portcullis dev only.\n']);
-    const form = ['Cookie', cookie, 'Origin', own, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
-    expect((await send(admin, '/console/api/try', { method: 'POST', headers: form, body: '{}' })).status).toBe(415);
-    const long = [...form.slice(0, -1), 'application/json'];
-    const answer = await send(admin, '/console/api/try', { method: 'POST', headers: long, body: 'x'.repeat(9000) });
-    expect(answer.status).toBe(413);
   });
 
   it('GET: nothing for another page, also on another port of this machine; a link leads in', async () => {
@@ -206,16 +230,6 @@ describe('the entrance of the console', () => {
     }
     expect((await get('/console')).body).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|https?:/);
   });
-
-  it('fifth browser → the session of the first ends, and its page gets the event', async () => {
-    const key = await folder.readKey();
-    const first = await enterConsole(admin, key);
-    const stream = await openStream(admin, first);
-    for (let count = 0; count < 4; count++) await enterConsole(admin, await folder.readKey());
-    expect((await send(admin, '/console', { headers: ['Cookie', first] })).status).toBe(401);
-    await expect.poll(() => stream.text(), { timeout: 30_000 }).toContain('event: ended\n');
-    stream.close();
-  }, 60_000);
 
   it('other endpoints of the listener → unchanged', async () => {
     expect((await send(admin, '/healthz')).status).toBe(200);

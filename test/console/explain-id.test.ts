@@ -37,7 +37,7 @@ describe('explain --id ID --admin URL', () => {
   };
   const withKey = () => ({ CONSOLE_KEY_FILE: folder.file });
 
-  it('a call that was just refused: its reason, its cause, every check; the key is not used up', async () => {
+  it('a call that was just refused: its reason, its cause, every check', async () => {
     for (let times = 0; times < 2; times++) {
       const { code, stdout } = await explain(
         ['--id', await refuse('https://api.example.test'), '--admin', admin],

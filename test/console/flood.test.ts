@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { createConsole } from '../../src/console/server/console.ts';
-import { openDecisionWatch } from '../../src/console/server/decision-watch.ts';
+import { watchDecisions } from '../../src/console/server/decision-watch.ts';
+import { createDecisions, type Decisions } from '../../src/console/server/decisions.ts';
 import { openConsoleKey } from '../../src/console/server/entrance.ts';
 import { createEventStreams } from '../../src/console/server/event-stream.ts';
-import { createHub } from '../../src/console/server/hub.ts';
 import { AccessError } from '../../src/core/failures.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
-import type { ConsoleState, DecisionBatch } from '../../src/server/console/wire.ts';
+import type { ConsoleState, StreamedDecisions } from '../../src/server/console/wire.ts';
 import { Exchange, noteRefusal } from '../../src/server/http/exchange.ts';
 import { nameSettings } from '../../src/server/settings/setting-names.ts';
 import { variants } from '../../src/server/variants/variants.ts';
@@ -26,68 +26,68 @@ function exchangeOf(kind: 'refused' | 'allowed'): Exchange {
 }
 
 /** Watches with a walk that explains nothing, so that only decisions are counted. */
-function open(take: (batch: DecisionBatch) => void) {
-  return openDecisionWatch(take)({ findAuthorizer: () => undefined, labels: optionLabels, domainHasScheme: false });
+function watch(decisions: Decisions) {
+  return watchDecisions(decisions)({ findAuthorizer: () => undefined, labels: optionLabels, domainHasScheme: false });
 }
-
-const countAll = (batches: readonly DecisionBatch[]): number =>
-  batches.reduce((sum, { decisions, dropped }) => sum + decisions.length + dropped, 0);
 
 describe('10,000 decisions in a second', () => {
   it('few are streamed, the refused ones among them, and the others are counted', async () => {
     vi.useFakeTimers();
     try {
-      const batches: DecisionBatch[] = [];
-      const watch = open((batch) => void batches.push(batch));
+      const batches: StreamedDecisions[] = [];
+      const decisions = createDecisions(names);
+      decisions.events.on('decisions', (batch) => batches.push(batch));
+      const note = watch(decisions);
       for (let tenth = 0; tenth < 10; tenth++) {
-        for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+        for (let i = 0; i < 1000; i++) note(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
         await vi.advanceTimersByTimeAsync(100);
       }
-      expect(countAll(batches)).toBe(10_000);
+      expect(batches.reduce((sum, each) => sum + each.decisions.length + each.dropped, 0)).toBe(10_000);
       expect(batches.length).toBe(10);
-      for (const { decisions } of batches) {
-        expect(decisions.length).toBeLessThanOrEqual(60);
-        expect(decisions.filter(({ reason }) => reason === 'expired').length).toBe(2);
+      for (const batch of batches) {
+        expect(batch.decisions.length).toBeLessThanOrEqual(60);
+        expect(batch.decisions.filter(({ reason }) => reason === 'expired').length).toBe(2);
       }
-      expect(Math.max(...batches.map(({ facts }) => facts.length))).toBeLessThanOrEqual(60);
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it('the hub keeps the last 200 refused ones and 100 others', () => {
-    const hub = createHub(names);
+  it('the last 200 refused ones and 100 others are kept, in their order', async () => {
+    const decisions = createDecisions(names);
+    const at = '2026-11-22T10:00:00.000Z';
     const decide = (id: string, reason?: string) => ({
-      ...({
-        id,
-        at: '2026-11-22T10:00:00.000Z',
-        method: 'GET',
-        route: '/',
-        routeKind: 'route',
-        status: 200,
-        ms: 1,
-      } as const),
+      ...({ id, at, method: 'GET', route: '/', routeKind: 'route', status: 200, ms: 1 } as const),
       outcome: reason === undefined ? ('allowed' as const) : ('refused' as const),
       ...(reason !== undefined && { reason }),
     });
     for (let i = 0; i < 5000; i++) {
-      hub.take({
-        decisions: [decide(`r${i}`, 'expired'), decide(`a${i}`)],
-        facts: [{ id: `r${i}`, facts: [] }],
-        dropped: 0,
-      });
+      decisions.keep(decide(`r${i}`, 'expired'), Promise.resolve({ facts: [['received', `${i}`]] }));
+      decisions.keep(decide(`a${i}`), undefined);
     }
-    expect(hub.recent().length).toBe(300);
-    expect(hub.find('r4999')).toBeDefined();
-    expect(hub.find('r4800')).toBeDefined();
-    expect(hub.find('r4799')).toBeUndefined();
-    expect(hub.find('a4899')).toBeUndefined();
-    for (let i = 0; i < 100; i++) hub.note({ at: '', level: 'info', event: `e${i}`, text: '' });
-    expect(hub.notes().map(({ event }) => event)).toEqual(Array.from({ length: 30 }, (_, i) => `e${70 + i}`));
+    const ids = decisions.recent().map(({ id }) => id);
+    expect([ids.length, ids[0], ids.at(-2), ids.at(-1)]).toEqual([300, 'r4800', 'r4999', 'a4999']);
+    expect(await decisions.find('r4999')).toMatchObject({ walked: true, facts: [['received', '4999']] });
+    expect(await decisions.find('r4800')).toBeDefined();
+    expect(await decisions.find('a4900')).toMatchObject({ walked: false, facts: [] });
+    expect(await Promise.all([decisions.find('r4799'), decisions.find('a4899')])).toEqual([undefined, undefined]);
+    for (let i = 0; i < 100; i++) decisions.note({ at: '', level: 'info', event: `e${i}`, text: '' });
+    expect(decisions.notes().map(({ event }) => event)).toEqual(Array.from({ length: 30 }, (_, i) => `e${70 + i}`));
+  });
+
+  it('decision that is awaited → found when its checks arrive', async () => {
+    const decisions = createDecisions(names);
+    const found = decisions.find('late');
+    const outcome = { status: 200, outcome: 'allowed', ms: 1 } as const;
+    decisions.keep(
+      { id: 'late', at: '', method: 'GET', route: '/', routeKind: 'route', ...outcome },
+      Promise.resolve({ facts: [] }),
+    );
+    expect(await found).toMatchObject({ walked: true });
   });
 
   it('page that reads nothing → gets nothing more, then the number of missed decisions', () => {
-    const hub = createHub(names);
+    const decisions = createDecisions(names);
     const page = { writableLength: 0, text: '', listeners: [] as (() => void)[] };
     const outgoing = {
       get writableLength() {
@@ -99,32 +99,46 @@ describe('10,000 decisions in a second', () => {
       },
       once: (_: string, listener: () => void) => page.listeners.push(listener),
     };
-    createEventStreams(hub)(outgoing as unknown as ServerResponse, [], () => true); // the four members that are used
+    createEventStreams(decisions)(outgoing as unknown as ServerResponse, [], () => true); // the four members that are used
     page.writableLength = 300 * 1024;
     const before = page.text;
-    for (let i = 0; i < 1000; i++) hub.take({ decisions: [], facts: [], dropped: 10 });
+    for (let i = 0; i < 1000; i++) decisions.events.emit('decisions', { decisions: [], dropped: 10 });
     expect(page.text).toBe(before);
     page.writableLength = 0;
-    hub.take({ decisions: [], facts: [], dropped: 1 });
+    decisions.events.emit('decisions', { decisions: [], dropped: 1 });
     expect(page.text.slice(before.length)).toBe('event: decisions\ndata: {"decisions":[],"dropped":10001}\n\n');
     for (const listener of page.listeners) listener();
-    hub.take({ decisions: [], facts: [], dropped: 1 });
+    decisions.events.emit('decisions', { decisions: [], dropped: 1 });
     expect(page.text).not.toContain('"dropped":1}');
+  });
+
+  it('cookie that ends → the stream ends at the next heartbeat', async () => {
+    vi.useFakeTimers();
+    try {
+      const outgoing = { writableLength: 1, writeHead: () => {}, write: () => {}, once: () => {}, end: vi.fn() };
+      let isAllowed = true;
+      createEventStreams(createDecisions(names))(outgoing as unknown as ServerResponse, [], () => isAllowed); // the members that are used
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(outgoing.end).not.toHaveBeenCalled();
+      isAllowed = false;
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(outgoing.end).toHaveBeenCalled();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   describe('in a browser', needs('chromium'), () => {
     it('flood → recent decisions, refused ones included, and the number of missing ones', async () => {
       const folder = await makeKeyFolder();
-      const key = await openConsoleKey(folder.file, () => {});
-      const hub = createHub(names);
+      const key = await openConsoleKey(folder.file);
+      const decisions = createDecisions(names);
       const state = (): ConsoleState => ({
         ...{ command: 'serve', version: '0', ready: true, checks: {}, settings: [], routes: [] },
-        ...{ keyFile: folder.file, keys: [], notes: [], tries: false },
+        ...{ keyFile: folder.file, keys: [], notes: [] },
       });
-      const tries = { isOffered: () => false, run: () => Promise.reject(new Error('not offered')) };
-      const server = createServer(
-        createConsole({ hub, key, state, tries, paste: () => Promise.resolve({ problem: 'not offered' }) }),
-      );
+      const paste = () => Promise.resolve({ problem: 'not offered' });
+      const server = createServer(createConsole({ decisions, key, state, paste, runTry: undefined }));
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
       const { port } = server.address() as AddressInfo; // it listens on TCP
       const browser = await startBrowser();
@@ -132,9 +146,9 @@ describe('10,000 decisions in a second', () => {
         const link = `http://127.0.0.1:${port}/console?key=${await folder.readKey()}`;
         const { page, problems } = await openPage(browser, link);
         await page.getByText('No requests yet').waitFor();
-        const watch = open(hub.take);
+        const note = watch(decisions);
         for (let tenth = 0; tenth < 10; tenth++) {
-          for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+          for (let i = 0; i < 1000; i++) note(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
           await sleep(100);
         }
         await page.getByText(/^9,[0-9]{3} decisions are missing/).waitFor();

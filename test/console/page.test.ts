@@ -6,7 +6,7 @@ import axe, { type AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
-import { enterConsole, makeKeyFolder } from '../support/console-client.ts';
+import { makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
@@ -32,12 +32,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await dev?.stop();
   });
 
-  /** Starts a new session of the page, before a test opens others: only four last. */
-  const enterAgain = async (): Promise<void> => {
-    await page.goto(await dev.consoleLink());
-    await page.waitForURL('**/console');
-    await heading('Decisions').waitFor();
-  };
   const heading = (name: string | RegExp) => page.getByRole('heading', { name });
   const openView = async (name: string): Promise<void> => {
     await page.getByRole('link', { name, exact: true }).click();
@@ -66,20 +60,23 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByText('Ready', { exact: true }).waitFor();
   });
 
-  it('second use of a link → refused', async () => {
+  it('link opens several pages; without its key → a page that says how to get it', async () => {
     const link = await dev.consoleLink();
-    const first = await openPage(browser, link);
-    await first.page.getByRole('main').waitFor();
-    const second = await openPage(browser, link);
-    expect(await second.page.textContent('body')).toContain('opens the console once');
-    expect(await second.page.evaluate('getComputedStyle(document.body).maxWidth')).toBe('640px');
-    expect(second.problems.filter((text) => !text.includes('401'))).toEqual([]);
-    const axed = await openPage(browser, link, { bypassCSP: true });
+    for (let times = 0; times < 2; times++) {
+      const { page: own, close } = await openPage(browser, link);
+      await own.getByRole('heading', { name: 'Decisions' }).waitFor();
+      await close();
+    }
+    const without = link.replace(/\?.*/, '');
+    const refused = await openPage(browser, without);
+    expect(await refused.page.textContent('body')).toContain('The console needs its key');
+    expect(await refused.page.evaluate('getComputedStyle(document.body).maxWidth')).toBe('640px');
+    expect(refused.problems.filter((text) => !text.includes('401'))).toEqual([]);
+    const axed = await openPage(browser, without, { bypassCSP: true });
     const { violations } = (await axed.page.evaluate(`${axe.source}; axe.run()`)) as AxeResults; // what axe gives
     expect(violations.map(({ id }) => id)).toEqual([]);
     await axed.close();
-    await first.close();
-    await second.close();
+    await refused.close();
   });
 
   it.each([
@@ -262,7 +259,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('keyboard only → a try and its result', async () => {
-    await enterAgain();
     const keyboard = await openPage(browser, await dev.consoleLink());
     const { page: own } = keyboard;
     await own.getByRole('link', { name: 'Try it' }).waitFor(); // offered once the state is known
@@ -305,7 +301,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     ['dark', 390],
     ['light', 2200],
   ] as const)('%s, %d px → no violation by axe, no horizontal scrolling', async (colorScheme, width) => {
-    await enterAgain();
     const own = await openPage(browser, await dev.consoleLink(), {
       colorScheme,
       viewport: { width, height: 740 },
@@ -345,7 +340,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('foreign name that resolves to loopback (DNS rebinding) → 421, even with the key', async () => {
-    await enterAgain();
     const link = new URL(await dev.consoleLink());
     const { port } = link;
     link.hostname = 'console.evil.example';
@@ -402,7 +396,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 
   it('inline scripts, eval, other origins, strings as scripts → stopped by the policy of the page', async () => {
-    await enterAgain();
     const own = await openPage(browser, await dev.consoleLink());
     await own.page.getByRole('main').waitFor();
     const outcomes = await own.page.evaluate(`(async () => {
@@ -453,11 +446,11 @@ describe('the console of serve after a restart', needs('chromium'), () => {
       await page.getByText('serve', { exact: true }).waitFor();
       await service.stop();
       service = await startService({ environment: { ...environment, ADMIN_PORT: new URL(admin).port } });
-      await page.getByText('The service was restarted.').waitFor();
+      await page.getByText('The service was restarted, or').waitFor();
       expect(await page.locator('.list ol .why').allTextContents()).toEqual([
         'missing_credentials (before the restart)',
       ]);
-      const command = await page.getByRole('region', { name: 'Command that prints a new link' }).textContent();
+      const command = await page.getByRole('region', { name: 'Command that prints the new link' }).textContent();
       const link = execFileSync('sh', ['-c', command ?? ''], { encoding: 'utf8' }).trim();
       await page.goto(link);
       await page.waitForURL('**/console');
@@ -470,29 +463,19 @@ describe('the console of serve after a restart', needs('chromium'), () => {
   });
 });
 
-describe('the page of a session that has ended, or of a service on another port', needs('chromium'), () => {
-  it('four newer browsers → a banner with the command; stopped service → a command with PORT', async () => {
+describe('the page of a service on another port', needs('chromium'), () => {
+  it('stopped service → a command with PORT', async () => {
     const folder = await makeKeyFolder();
     const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
     const service = await startService({ environment });
-    const admin = service.adminUrl ?? '';
     const browser = await startBrowser();
-    const enter = async () => {
-      const { page } = await openPage(browser, `${admin}/console?key=${await folder.readKey()}`);
-      await page.waitForURL('**/console');
-      await page.getByText('serve', { exact: true }).waitFor();
-      return page;
-    };
     try {
-      const page = await enter();
-      for (let count = 0; count < 3; count++) await enterConsole(admin, await folder.readKey());
-      const newest = await enter();
-      await page.getByText('The session of this page has ended.').waitFor();
-      const command = (of: typeof page) => of.getByRole('region', { name: 'Command that prints a new link' });
-      expect(await command(page).textContent()).toContain(`"${admin}/console?key=`);
+      const { page } = await openPage(browser, `${service.adminUrl}/console?key=${await folder.readKey()}`);
+      await page.getByText('serve', { exact: true }).waitFor();
       await service.stop();
-      await newest.getByText('was restarted on another port.').waitFor();
-      expect(await command(newest).textContent()).toContain('"http://127.0.0.1:PORT/console?key=');
+      await page.getByText('was restarted on another port.').waitFor();
+      const command = page.getByRole('region', { name: 'Command that prints the new link' });
+      expect(await command.textContent()).toContain('"http://127.0.0.1:PORT/console?key=');
     } finally {
       await browser.close();
       await service.stop();
@@ -501,13 +484,11 @@ describe('the page of a session that has ended, or of a service on another port'
   });
 });
 
-describe('the view library of the page', () => {
-  it('vendored file → equal to the package htm, except for its first comment', () => {
-    const vendored = readFileSync('src/console/page/vendor/htm-preact.ts', 'utf8');
-    const comment = vendored.slice(0, vendored.indexOf(' */\n') + 4);
-    expect(vendored.slice(comment.length)).toBe(readFileSync('node_modules/htm/preact/standalone.mjs', 'utf8'));
-    const { version } = JSON.parse(readFileSync('node_modules/htm/package.json', 'utf8')) as { version: string };
-    expect(comment).toContain(`htm ${version} with Preact`);
-    for (const text of ['Apache License 2.0', 'MIT License', 'Jason Miller']) expect(comment).toContain(text);
+describe('the files of the page', () => {
+  it('page of production → nothing of Try it; each file has the licences', () => {
+    const files = ['page.js', 'shared-page.js', 'dev.js'].map((name) => readFileSync(`dist/console/${name}`, 'utf8'));
+    expect(files.map((text) => text.includes('/console/api/try'))).toEqual([false, false, true]);
+    for (const text of ['Apache License 2.0', 'MIT License', 'Jason Miller', 'With htm 3'])
+      expect(files.map((file) => file.includes(text))).toEqual([true, true, true]);
   });
 });

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Tried } from '../../src/console/page/try-wire.ts';
+import type { Tried } from '../../src/dev/tries/try-kinds.ts';
 import { enterConsole, findDecision } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { type Answer, send } from '../support/http-client.ts';

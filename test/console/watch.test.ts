@@ -87,7 +87,7 @@ describe('watch --admin URL', () => {
     expect(await watching.ended).toBe(0);
   });
 
-  it('a browser uses up the key → the command reads the next one', async () => {
+  it('a browser opens the console → the command reads on', async () => {
     const watching = await watch(['--admin', admin, '--console-key-file', folder.file, '--json'], {});
     await enterConsole(admin, await folder.readKey());
     await send(service.url, '/api/private');

@@ -1,7 +1,7 @@
 // Makes what is shipped, in dist/: the code of the sources in few files, so that a process starts sooner, and the types of
 // build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -55,8 +55,32 @@ for (const path of declarations) {
   copyFileSync(join('build', path), join('dist', path));
 }
 
-// The page of the console runs in a browser, as the modules that it consists of.
-cpSync('build/console/page', 'dist/console', { recursive: true });
+// The page of the console runs in a browser. `dev` has a page with a view to try requests.
+const page = await rolldown({ input: { page: 'src/console/page/main.ts', dev: 'src/dev/page/page.ts' } });
+await page.write({
+  dir: 'dist/console',
+  format: 'esm',
+  comments: false,
+  entryFileNames: '[name].js',
+  chunkFileNames: 'shared-[name].js',
+  // The licences require it.
+  postBanner: `/*!
+ * With htm ${JSON.parse(readFileSync('node_modules/htm/package.json', 'utf8')).version} and Preact, from the package htm (htm/preact/standalone.mjs).
+ * htm: Copyright 2018 Google Inc. Apache License 2.0, https://www.apache.org/licenses/LICENSE-2.0
+ * Preact: Copyright (c) 2015-present Jason Miller. MIT License:
+ *
+ * Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+ * files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+ * modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+ * Software is furnished to do so, subject to the following conditions: The above copyright notice and this permission notice
+ * shall be included in all copies or substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY
+ * OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR
+ * PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+ * LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR
+ * THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+ */`,
+});
+await page.close();
 
 // For portcullis_build_info. An image is built without .git: then SOURCE_COMMIT has it.
 writeFileSync('dist/commit', `${process.env.SOURCE_COMMIT || readCommit()}\n`);

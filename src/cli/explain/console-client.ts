@@ -41,7 +41,7 @@ const timeout = 5000;
 export async function openConsoleClient(address: ConsoleAddress, environment: Environment): Promise<ConsoleClient> {
   const url = readAdmin(address.admin ?? (await findAdmin(address, environment)));
   const open = async (path: string, signal: AbortSignal): Promise<IncomingMessage> => {
-    // A browser that uses up the key replaces it.
+    // Read again, because a restarted service has another key.
     const keys = findKeys(environment, address.keyFile);
     if (keys.length === 0) {
       throw new UsageError(

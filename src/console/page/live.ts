@@ -2,8 +2,8 @@ import type { Decision, StreamedDecisions } from '../../server/console/wire.ts';
 import { useEffect, useState } from './view.ts';
 
 export interface Live {
-  /** State of the event stream. `closed`: the service was restarted. `ended`: it ended the session. `stopped`: it does not respond. */
-  readonly connection: 'connecting' | 'open' | 'reconnecting' | 'closed' | 'ended' | 'stopped';
+  /** State of the event stream. `closed`: the service has another key. `stopped`: it does not respond. */
+  readonly connection: 'connecting' | 'open' | 'reconnecting' | 'closed' | 'stopped';
   /** Newest first. */
   readonly decisions: readonly Decision[];
   readonly dropped: number;
@@ -40,10 +40,6 @@ export function useLive(): Live {
         dropped: before.dropped + dropped,
         count: before.count + decisions.length + dropped,
       };
-    });
-    on('ended', () => {
-      source.close();
-      return { connection: 'ended' };
     });
     on('note', ({ revision }) => ({ revision: revision + 1 }));
     source.addEventListener('error', () => {

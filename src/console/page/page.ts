@@ -6,52 +6,53 @@ import { useFetched } from './fetching.ts';
 import { type Live, useLive } from './live.ts';
 import { Code, Logo } from './parts.ts';
 import { PasteView } from './paste-view.ts';
-import { TryView } from './try-view.ts';
 import { html, render, useEffect, useState, type View } from './view.ts';
 
-const views = [
-  { name: 'decisions', title: 'Decisions' },
-  { name: 'try', title: 'Try it' },
-  { name: 'paste', title: 'Paste' },
-  { name: 'configuration', title: 'Configuration' },
-] as const;
+/** Titles of the views, by their names in the URL. */
+const titles = { decisions: 'Decisions', try: 'Try it', paste: 'Paste', configuration: 'Configuration' } as const;
+type ViewName = keyof typeof titles;
+const names = Object.keys(titles) as readonly ViewName[]; // its keys
 
 interface PageLocation {
-  readonly view: (typeof views)[number]['name'];
+  readonly view: ViewName;
   readonly chosen: string | undefined;
   readonly filter: Filter;
 }
 
-function Page(): View {
+export type TryViewOf = (options: { readonly state: ConsoleState }) => View;
+
+/** Shows the page. `dev` has a view to try requests. */
+export function showPage(TryView?: TryViewOf): void {
+  const parent = document.getElementById('page');
+  if (parent !== null) render(html`<${Page} TryView=${TryView} />`, parent);
+}
+
+function Page({ TryView }: { readonly TryView: TryViewOf | undefined }): View {
   const live = useLive();
   const { connection } = live;
   const [place, onFilter] = usePageLocation();
   const fetched = useFetched<ConsoleState>('/console/api/state', `${live.revision} ${connection} ${place.view}`);
   const state = typeof fetched === 'string' ? undefined : fetched;
-  const tries = state?.tries ?? false;
+  const Chosen = { decisions: undefined, try: TryView, paste: PasteView, configuration: ConfigurationView }[place.view];
   const view = (): View => {
-    if (place.view !== 'decisions' && state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
-    if (place.view === 'decisions' || (place.view === 'try' && !tries))
-      return html`<${DecisionList} live=${live} tries=${tries} ...${place} onFilter=${onFilter} />`;
-    if (place.view === 'paste') return html`<${PasteView} />`;
-    return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ConfigurationView} state=${state} />`;
+    if (Chosen === undefined)
+      return html`<${DecisionList} live=${live} tries=${TryView !== undefined} ...${place} onFilter=${onFilter} />`;
+    return state === undefined
+      ? html`<p class="soft" role="status">Loading…</p>`
+      : html`<${Chosen} key=${place.view} state=${state} />`;
   };
   const [health, kind] = describeHealth(connection, state);
+  const shown = names.filter((name) => name !== 'try' || TryView !== undefined);
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="top">
-      <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${tries ? 'dev' : state.command}</span>`}</p>
+      <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${TryView === undefined ? state.command : 'dev'}</span>`}</p>
       <nav aria-label="Views">
-        ${views
-          .filter(({ name }) => name !== 'try' || tries)
-          .map(
-            ({ name, title }) =>
-              html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${title}</a>`,
-          )}
+        ${shown.map((name) => html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${titles[name]}</a>`)}
       </nav>
       <p class="health ${kind}" role="status">${health}</p>
     </header>
-    <main id="content" tabindex="-1"><${Restarted} connection=${connection} state=${state} />${view()}</main>
+    <main id="content" tabindex="-1"><${Restarted} connection=${connection} state=${state} isDev=${TryView !== undefined} />${view()}</main>
   `;
 }
 
@@ -62,27 +63,24 @@ function describeHealth(connection: Live['connection'], state: ConsoleState | un
 }
 
 const lostTexts = {
-  reconnecting: ['Connection lost.', 'The page reconnects. If the service was restarted, open a new link:'],
+  reconnecting: ['Connection lost.', 'The page reconnects. If the service was restarted, open the new link:'],
   stopped: [
     'The service has stopped, or was restarted on another port.',
-    'The decisions below were made before. The page reconnects. If the service was restarted, open a new link. Its log line "listening" has the new port:',
-  ],
-  ended: [
-    'The session of this page has ended.',
-    'The console admits four browsers, each for 12 hours; a fifth replaces the oldest. Open a new link:',
+    'The decisions below were made before. The page reconnects. If the service was restarted, open the new link. Its log line "listening" has the new port:',
   ],
   closed: [
-    'The service was restarted.',
-    'The decisions below were made before, and the service no longer has their checks. Open a new link:',
+    'The service was restarted, or this page was opened 12 hours ago.',
+    'The decisions below were made before, and a restarted service no longer has their checks. Open the new link:',
   ],
 } as const;
 
 interface RestartedOptions {
   readonly connection: Live['connection'];
   readonly state: ConsoleState | undefined;
+  readonly isDev: boolean;
 }
 
-function Restarted({ connection, state }: RestartedOptions): View | false {
+function Restarted({ connection, state, isDev }: RestartedOptions): View | false {
   if (connection === 'open' || connection === 'connecting') return false;
   const [title, advice] = lostTexts[connection];
   const origin = connection === 'stopped' ? `http://${location.hostname}:PORT` : location.origin;
@@ -90,9 +88,9 @@ function Restarted({ connection, state }: RestartedOptions): View | false {
   return html`<section class="restarted" aria-label="Connection">
     <p role="status"><strong>${title}</strong> ${advice}</p>
     ${
-      state === undefined || state.tries
+      command === undefined || isDev
         ? html`<p><code>portcullis dev</code> prints it.</p>`
-        : html`<${Code} text=${command} label="Command that prints a new link" />`
+        : html`<${Code} text=${command} label="Command that prints the new link" />`
     }
   </section>`;
 }
@@ -116,8 +114,7 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
     return () => removeEventListener('hashchange', follow);
   }, []);
   useEffect(() => {
-    const title = views.find(({ name }) => name === place.view)?.title ?? '';
-    document.title = `${title} · Portcullis console`;
+    document.title = `${titles[place.view]} · Portcullis console`;
   }, [place.view]);
   const onFilter = (filter: Filter): void => {
     const [path] = location.hash.split('?', 1);
@@ -130,7 +127,7 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
 function readLocation(): PageLocation {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
-  const view = views.find((each) => each.name === name)?.name ?? 'decisions';
+  const view = names.find((each) => each === name) ?? 'decisions';
   return { view, chosen: name === 'decision' && id ? id : undefined, filter: readFilter(query) };
 }
 
@@ -139,6 +136,3 @@ function skip(event: Event): void {
   event.preventDefault();
   document.getElementById('content')?.focus();
 }
-
-const parent = document.getElementById('page');
-if (parent !== null) render(html`<${Page} />`, parent);

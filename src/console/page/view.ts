@@ -1,4 +1,4 @@
-import * as vendor from './vendor/htm-preact.ts';
+import * as library from 'htm/preact/standalone';
 
 export interface View {
   readonly type: unknown;
@@ -13,4 +13,4 @@ interface Library {
   useRef<T>(initial: T): { current: T };
 }
 
-export const { html, render, useState, useEffect, useRef } = vendor as unknown as Library; // minified, without types
+export const { html, render, useState, useEffect, useRef } = library as unknown as Library; // without the types of preact

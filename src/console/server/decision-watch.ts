@@ -1,56 +1,53 @@
-import { showText } from '../../core/shown-text.ts';
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { checks } from '../../core/checks.ts';
+import { failures } from '../../core/failures.ts';
+import type { ResourceRequest } from '../../core/http/request.ts';
+import { createWithhold, shorten, showText, showValue } from '../../core/shown-text.ts';
+import type { ExplainedCheck } from '../../explain/explained-check.ts';
+import { decideBy, type Explanation, nameCheck } from '../../explain/explanation.ts';
+import { secretsOf } from '../../explain/facts.ts';
 import { describeTarget } from '../../gate/match/request-target.ts';
-import type { CreateDecisionWatch } from '../../server/console/opened-console.ts';
-import type { Decision, DecisionBatch, DecisionFacts, Outcome } from '../../server/console/wire.ts';
+import type { Authorizer, CreateDecisionWatch, DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { Decision, Outcome } from '../../server/console/wire.ts';
 import { type Exchange, unmatched } from '../../server/http/exchange.ts';
-import { createCheckExplainer } from './explained-checks.ts';
+import { describeRefusal } from '../../server/observation/observe.ts';
+import type { Decisions, Facts } from './decisions.ts';
 
-/** Interval of batches, in milliseconds. */
-const interval = 100;
-/** Maximum number of decisions in one batch. Admitted requests do not displace refused ones. */
-const limits = { refused: 40, others: 20 };
-/** Facts may arrive one batch after their decisions. */
-const maxFacts = limits.refused + limits.others;
+/** Rate limit of evaluated requests: burst, then requests per second. */
+const burst = 200;
+const perSecond = 50;
+const reservedForRefused = 100;
 const requestIdForm = /^[\w.:-]{1,128}$/;
 /** Maximum length of a method. Every registered method is shorter. */
 const maxMethod = 20;
 
-/** Passes decisions on in batches. Excess decisions are only counted. */
-export function openDecisionWatch(take: (batch: DecisionBatch) => void): CreateDecisionWatch {
+/**
+ * Keeps decisions. Evaluates every check of a request again, right after its response: one request per event-loop
+ * iteration, within the rate limit. Its token is not kept longer.
+ */
+export function watchDecisions(decisions: Decisions): CreateDecisionWatch {
   return (options) => {
-    let batch = createBatch();
-    let isScheduled = false;
-    const flush = (): void => {
-      const { refused, others, facts, dropped } = batch;
-      const decisions = [...refused, ...others].toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
-      batch = createBatch();
-      isScheduled = false;
-      take({ decisions, facts, dropped });
+    let last: Promise<unknown> = Promise.resolve();
+    let left = burst;
+    let filledAt = performance.now();
+    const evaluate = (exchange: Exchange): Promise<Facts> => {
+      const at = Date.now() / 1000;
+      const facts = last.then(() => nextIteration()).then(() => findFacts(exchange, at, options));
+      last = facts;
+      return facts;
     };
-    const schedule = (): void => {
-      if (!isScheduled) setTimeout(flush, interval).unref();
-      isScheduled = true;
-    };
-    const explainChecks = createCheckExplainer(options, (facts) => {
-      if (batch.facts.length < maxFacts) batch.facts.push(facts);
-      schedule();
-    });
     return (exchange, status, milliseconds) => {
-      const { reason, wouldRefuse } = exchange;
-      const kind = reason === undefined && wouldRefuse === undefined ? 'others' : 'refused';
-      schedule();
-      if (batch[kind].length >= limits[kind]) {
-        batch.dropped++;
-        return;
-      }
-      batch[kind].push(describeDecision(exchange, status, milliseconds));
-      explainChecks(exchange);
+      const isRefused = (exchange.reason ?? exchange.wouldRefuse) !== undefined;
+      if (!decisions.admit(isRefused ? 'refused' : 'others')) return;
+      const now = performance.now();
+      left = Math.min(burst, left + ((now - filledAt) / 1000) * perSecond);
+      filledAt = now;
+      const isEvaluated = left >= (isRefused ? 1 : reservedForRefused);
+      if (isEvaluated) left--;
+      const decision = describeDecision(exchange, status, milliseconds);
+      decisions.keep(decision, isEvaluated ? evaluate(exchange) : undefined);
     };
   };
-}
-
-function createBatch() {
-  return { refused: [] as Decision[], others: [] as Decision[], facts: [] as DecisionFacts[], dropped: 0 };
 }
 
 /** Describes one request without its credentials and identity. */
@@ -60,14 +57,11 @@ function describeDecision(exchange: Exchange, status: number, milliseconds: numb
   const sent = request.headers.get('x-request-id');
   const shownReason = reason ?? wouldRefuse;
   return {
-    id,
+    ...{ id, route, routeKind, status },
     ...(sent !== null && requestIdForm.test(sent) && { requestId: sent }),
     at: new Date().toISOString(),
     method: showText(request.method, maxMethod),
-    route,
-    routeKind,
     ...(typeof path === 'string' && { path }),
-    status,
     outcome: readOutcome(exchange, status),
     ...(shownReason !== undefined && { reason: shownReason }),
     ...(scheme !== undefined && { scheme }),
@@ -79,4 +73,52 @@ function readOutcome({ reason, wouldRefuse }: Exchange, status: number): Outcome
   if (reason !== undefined) return 'refused';
   if (wouldRefuse !== undefined) return 'would_refuse';
   return status < 400 ? 'allowed' : 'other';
+}
+
+async function findFacts(exchange: Exchange, at: number, options: DecisionWatchOptions): Promise<Facts> {
+  const { request, evidence, context, cause } = exchange;
+  const withhold = createWithhold(secretsOf(request));
+  const { kid, ...logged } = evidence === undefined ? {} : describeRefusal(evidence);
+  const facts = Object.entries({
+    ...logged,
+    ...(typeof kid === 'string' && { kid: shorten(kid) }),
+    ...context,
+    ...(cause instanceof Error && { cause: `${cause.name}: ${cause.message}` }),
+  }).map(([name, value]) => [name, withhold(showValue(value))] as const);
+  const authorizer = options.findAuthorizer(exchange);
+  if (authorizer === undefined || authorizer === 'open') return { facts };
+  try {
+    const reason = exchange.reason ?? exchange.wouldRefuse;
+    const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
+    return { facts, explanation: await explainRequest(request, authorizer, options, at, amend) };
+  } catch {
+    // The console shows the request without its checks.
+    return { facts };
+  }
+}
+
+/** Evaluates every check of a request. `amend` changes the explanation before the rule decides. */
+export async function explainRequest(
+  request: ResourceRequest,
+  { server, policy, connection, rule }: Authorizer,
+  { labels, domainHasScheme }: DecisionWatchOptions,
+  at: number,
+  amend: (explanation: Explanation) => Explanation,
+): Promise<Explanation> {
+  // Loaded only if the console is on.
+  const { explain } = await import('../../explain/explain.ts');
+  const explanation = amend(await explain(server, request, policy, connection, { at, labels, domainHasScheme }));
+  return rule === undefined ? explanation : decideBy(rule, explanation);
+}
+
+/** Adds what a dry run cannot tell: the outcome of the replay check of the request itself. */
+function addReplay(explanation: Explanation, reason: string | undefined): Explanation {
+  const refused = checks.replay.reasons.find((each) => each === reason);
+  if (refused === undefined && reason !== undefined) return explanation;
+  const replace = (outcome: Omit<ExplainedCheck, 'id' | 'group'>): readonly ExplainedCheck[] =>
+    explanation.checks.map((check) => (check.id === 'replay' ? { ...nameCheck('replay'), ...outcome } : check));
+  if (refused === undefined) return { ...explanation, checks: replace({ verdict: 'pass' }) };
+  const { fix, status = 503 } = failures[refused];
+  const failed = replace({ verdict: 'fail', reason: refused, fix, docs: `refusals.md#${refused}` });
+  return { ...explanation, verdict: 'refused', reason: refused, status, checks: failed };
 }

@@ -1,5 +1,5 @@
-import { hash, randomBytes } from 'node:crypto';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { createHmac, randomBytes } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { isSameSecret } from '../../core/http/same-secret.ts';
@@ -40,11 +40,6 @@ function isNavigation(headers: IncomingMessage['headers']): boolean {
   return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
-/** Reports whether a browser prefetches the page. A prefetch must not use up the key. */
-export function isPrefetch({ headers }: IncomingMessage): boolean {
-  return headers['sec-purpose'] !== undefined || headers['purpose'] === 'prefetch';
-}
-
 function isLoopbackHost(header: string | undefined): boolean {
   const name = header?.toLowerCase().replace(/:\d{1,5}$/, '') ?? '';
   return name === '[::1]' || isLoopbackAddress(name) || /^(?:[a-z0-9-]+\.)*localhost$/.test(name);
@@ -55,33 +50,36 @@ function isLoopbackAddress(address: string | undefined): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'));
 }
 
-/** One-time key of the console. A page uses it up; `explain` reads its file and does not. */
-export interface ConsoleKey {
-  matches(text: string): boolean;
-  /** Uses up the key if it matches, and creates the next one. Resolves when the file holds it. */
-  take(text: string): Promise<boolean>;
-  close(): Promise<void>;
-}
+/** Lifetime of a cookie, in seconds. */
+const lifetime = 12 * 3600;
 
-/** Creates a key and its file. Rejects if the file cannot be written. `onProblem` is called if a later key cannot be. */
-export async function openConsoleKey(file: string, onProblem: (error: unknown) => void): Promise<ConsoleKey> {
-  let key = makeSecret();
+export type ConsoleKey = Awaited<ReturnType<typeof openConsoleKey>>;
+
+/** Makes the key of this start, and its file. Rejects if the file cannot be written. */
+export async function openConsoleKey(file: string) {
+  const key = randomBytes(32).toString('base64url');
+  const sign = (end: string): string => createHmac('sha256', key).update(end).digest('base64url');
+  // Browsers share cookies between the ports of a host.
+  const nameCookie = (port: number | undefined): string => `portcullis_console_${port}=`;
   await writeSecret(file, key);
-  let writing = Promise.resolve();
-  const matches = (text: string): boolean => isSameSecret(text, key);
   return {
-    matches,
-    async take(text) {
-      if (!matches(text)) return false;
-      key = makeSecret();
-      const next = key;
-      writing = writing.then(() => writeSecret(file, next)).catch(onProblem);
-      await writing;
-      return true;
+    matches: (sent: string): boolean => isSameSecret(sent, key),
+    /** Writes the value of Set-Cookie: its end, signed by the key. The browser does not keep the key. */
+    writeCookie(port: number | undefined): string {
+      const end = String(Math.floor(Date.now() / 1000) + lifetime);
+      return `${nameCookie(port)}${end}.${sign(end)}; Path=/console; HttpOnly; SameSite=Strict; Max-Age=${lifetime}`;
     },
-    async close() {
-      await writing;
-      await rm(file, { force: true });
+    hasCookie(cookies: string | undefined, port: number | undefined): boolean {
+      const name = nameCookie(port);
+      return (cookies?.split(/; */) ?? []).some((cookie) => {
+        const [end = '', signature = ''] = cookie.slice(name.length).split('.');
+        return cookie.startsWith(name) && isSameSecret(signature, sign(end)) && Number(end) > Date.now() / 1000;
+      });
+    },
+    /** Removes the file, unless a later start has replaced it. */
+    async close(): Promise<void> {
+      const found = await readFile(file, 'utf8').catch(() => '');
+      if (found.trim() === key) await rm(file, { force: true });
     },
   };
 }
@@ -96,42 +94,4 @@ async function writeSecret(file: string, secret: string): Promise<void> {
     await rm(temporary, { force: true });
     throw error;
   }
-}
-
-function makeSecret(): string {
-  return randomBytes(32).toString('base64url');
-}
-
-/** Maximum number of sessions. A new one replaces the oldest. */
-const maxSessions = 4;
-/** Lifetime of a session, in milliseconds. */
-const lifetime = 12 * 3600 * 1000;
-
-export interface Sessions {
-  /** Starts a session. Returns the value of Set-Cookie. */
-  open(port: number | undefined): string;
-  has(cookies: string | undefined, port: number | undefined): boolean;
-}
-
-/** Creates the sessions, in memory and by the hash of their secret. */
-export function createSessions(): Sessions {
-  const ends = new Map<string, number>();
-  // Browsers share cookies between the ports of a host.
-  const nameCookie = (port: number | undefined): string => `portcullis_console_${port ?? 0}`;
-  const digest = (secret: string): string => hash('sha256', secret, 'base64url');
-  return {
-    open(port) {
-      const secret = makeSecret();
-      const [oldest] = ends.keys();
-      if (ends.size >= maxSessions && oldest !== undefined) ends.delete(oldest);
-      ends.set(digest(secret), Date.now() + lifetime);
-      return `${nameCookie(port)}=${secret}; Path=/console; HttpOnly; SameSite=Strict; Max-Age=${lifetime / 1000}`;
-    },
-    has(cookies = '', port) {
-      const start = `${nameCookie(port)}=`;
-      return cookies
-        .split(/; */)
-        .some((cookie) => cookie.startsWith(start) && (ends.get(digest(cookie.slice(start.length))) ?? 0) > Date.now());
-    },
-  };
 }

@@ -7,14 +7,6 @@ import { pageStyle } from './page-style.ts';
 
 const folder = join(packageFolder, 'dist/console');
 
-const pageHtml = formatHtml(
-  `<meta name="color-scheme" content="light dark">
-<link rel="stylesheet" href="/console/style.css">
-<script type="module" src="/console/page.js"></script>`,
-  `<noscript><p>The console needs JavaScript. <code>portcullis explain --id ID --admin URL</code> works without it.</p></noscript>
-<div id="page"></div>`,
-);
-
 /** Redirects to the page by HTML: browsers send a SameSite=Strict cookie only for a navigation from the same site. */
 export const enteredHtml = formatHtml(
   '<meta http-equiv="refresh" content="0; url=/console">',
@@ -33,9 +25,9 @@ export function formatRefused(text: string, port: number | undefined): string {
   return formatHtml(
     `<style>${refusedStyle}</style>`,
     `<main>
-<h1>The console needs a new link</h1>
-<p>${text} A session ends after 12 hours, or when the service stops.</p>
-<p><code>portcullis dev</code> prints a link when it starts. Its <code>console key</code>, or <code>CONSOLE_KEY_FILE</code>, is the file of the next key:</p>
+<h1>Open the console with its link</h1>
+<p>${text} The service makes one at each start. A page stays open for 12 hours, or until the service stops.</p>
+<p><code>portcullis dev</code> prints the link. Its <code>console key</code>, or <code>CONSOLE_KEY_FILE</code>, is the file of the key:</p>
 <pre tabindex="0"><code>echo "http://127.0.0.1:${port}/console?key=$(cat "$CONSOLE_KEY_FILE")"</code></pre>
 </main>`,
   );
@@ -63,6 +55,11 @@ export const consoleHeaders = addHeaders("'self'");
 export const refusedHeaders = addHeaders(`'sha256-${hash('sha256', refusedStyle, 'base64')}'`);
 
 function addHeaders(styles: string): readonly string[] {
+  const policy = [
+    ...["default-src 'none'", "script-src 'self'", `style-src ${styles}`, "connect-src 'self'", "img-src 'self'"],
+    ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+    ...["require-trusted-types-for 'script'", "trusted-types 'none'"],
+  ];
   return [
     ...['cache-control', 'no-store'],
     ...['x-content-type-options', 'nosniff'],
@@ -70,39 +67,29 @@ function addHeaders(styles: string): readonly string[] {
     ...['cross-origin-resource-policy', 'same-origin'],
     ...['cross-origin-opener-policy', 'same-origin'],
     ...['permissions-policy', 'camera=(), geolocation=(), microphone=()'],
-    'content-security-policy',
-    [
-      "default-src 'none'",
-      "script-src 'self'",
-      `style-src ${styles}`,
-      "connect-src 'self'",
-      "img-src 'self'",
-      "base-uri 'none'",
-      "form-action 'none'",
-      "frame-ancestors 'none'",
-      "require-trusted-types-for 'script'",
-      "trusted-types 'none'",
-    ].join('; '),
+    ...['content-security-policy', policy.join('; ')],
   ];
 }
 
-export function readPageFiles(): ReadonlyMap<string, Answer> {
-  const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => name.replaceAll('\\', '/'))
-    .filter((name) => name.endsWith('.js'));
+/** Reads the files of the page, by path. `entry`: the first script. */
+export function readPageFiles(entry: 'page' | 'dev'): ReadonlyMap<string, Answer> {
+  const page = formatHtml(
+    `<meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="/console/style.css">
+<script type="module" src="/console/${entry}.js"></script>`,
+    `<noscript><p>The console needs JavaScript. <code>portcullis explain --id ID --admin URL</code> works without it.</p></noscript>
+<div id="page"></div>`,
+  );
+  const file = (name: string, type: string, content: string) =>
+    [name, createAnswer(200, [...consoleHeaders, 'content-type', type], content)] as const;
   return new Map([
-    ['/console', file('text/html; charset=utf-8', pageHtml)],
-    ['/console/style.css', file('text/css; charset=utf-8', pageStyle)],
-    ['/console/icon.svg', file('image/svg+xml', icon)],
-    ...scripts.map(
-      (name) =>
-        [`/console/${name}`, file('text/javascript; charset=utf-8', readFileSync(join(folder, name), 'utf8'))] as const,
+    file('/console', 'text/html; charset=utf-8', page),
+    file('/console/style.css', 'text/css; charset=utf-8', pageStyle),
+    file('/console/icon.svg', 'image/svg+xml', icon),
+    ...readdirSync(folder).map((name) =>
+      file(`/console/${name}`, 'text/javascript; charset=utf-8', readFileSync(join(folder, name), 'utf8')),
     ),
   ]);
-}
-
-function file(type: string, text: string): Answer {
-  return createAnswer(200, [...consoleHeaders, 'content-type', type], text);
 }
 
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b6e4f"/><path d="M7 8h18M9 8v16M16 8v16M23 8v16M7 15h18M7 22h18" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round"/></svg>`;

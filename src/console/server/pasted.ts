@@ -6,7 +6,7 @@ import { readInput } from '../../explain/input/read-input.ts';
 import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
-import { explainRequest } from './explained-checks.ts';
+import { explainRequest } from './decision-watch.ts';
 
 /** Maximum number of explained requests. */
 const maxCalls = 50;

@@ -27,9 +27,9 @@ export interface DecisionWatchOptions {
   readonly domainHasScheme: boolean;
 }
 
-export type WatchDecision = (exchange: Exchange, status: number, milliseconds: number) => void;
-
-export type CreateDecisionWatch = (options: DecisionWatchOptions) => WatchDecision;
+export type CreateDecisionWatch = (
+  options: DecisionWatchOptions,
+) => (exchange: Exchange, status: number, milliseconds: number) => void;
 
 export interface OpenedConsole {
   /** Writes lines, and records them for the page. */
@@ -46,12 +46,8 @@ export interface StateSources {
   readonly keys: () => readonly KeysView[];
 }
 
-export interface OpenConsoleOptions {
-  readonly settings: Settings;
-  readonly log: Log;
-}
+/** Sends the request that a JSON text describes. Resolves with `undefined` if the text is not valid. */
+export type RunTry = (body: string) => Promise<object | undefined>;
 
-export interface ConsoleLoader {
-  /** Opens the console of one service. Rejects with `StartFailure` if the file of the key cannot be written. */
-  openConsole(options: OpenConsoleOptions): Promise<OpenedConsole>;
-}
+/** Opens the console of one service. Rejects with `StartFailure` if the file of the key cannot be written. */
+export type OpenConsole = (options: { readonly settings: Settings; readonly log: Log }) => Promise<OpenedConsole>;

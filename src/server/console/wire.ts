@@ -30,25 +30,17 @@ export interface Decision {
   readonly ms: number;
 }
 
-export interface DecisionFacts {
-  readonly id: string;
-  readonly facts: readonly (readonly [string, string])[];
-  readonly explanation?: ExplanationView;
-}
-
 export interface StreamedDecisions {
   readonly decisions: readonly Decision[];
   readonly dropped: number;
 }
 
-export interface DecisionBatch extends StreamedDecisions {
-  readonly facts: readonly DecisionFacts[];
-}
-
-export interface DecisionDetail extends Omit<DecisionFacts, 'id'> {
+export interface DecisionDetail {
   readonly decision: Decision;
-  /** True if its checks were run. */
+  /** True if its checks were evaluated. */
   readonly walked: boolean;
+  readonly facts: readonly (readonly [string, string])[];
+  readonly explanation?: ExplanationView;
   readonly refusal?: { readonly description: string; readonly fix: string; readonly docs: string };
 }
 
@@ -107,6 +99,4 @@ export interface ConsoleState {
   readonly routes: readonly RouteView[];
   readonly keys: readonly KeysView[];
   readonly notes: readonly Note[];
-  /** True if requests can be tried: only in `dev`. */
-  readonly tries: boolean;
 }

@@ -39,7 +39,7 @@ export async function run(options: RunOptions): Promise<number> {
   if (count > 1 && processNumber === undefined) return runProcesses(options, count);
   await openTraces(options.environment, options.log);
   const { settings, log } = options;
-  const opened = settings.console === 'on' ? await options.console.openConsole(options) : undefined;
+  const opened = settings.console === 'on' ? await options.openConsole(options) : undefined;
   try {
     return await runOne({ ...options, log: opened?.log ?? log }, opened);
   } finally {

@@ -3,7 +3,7 @@ import type { ReplayStore } from '../../core/dpop/replay.ts';
 import { parseTrust } from '../../core/http/external-url.ts';
 import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import type { Readiness } from '../admin/admin.ts';
-import type { ConsoleLoader, CreateDecisionWatch } from '../console/opened-console.ts';
+import type { CreateDecisionWatch, OpenConsole } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/answer.ts';
 import type { KeySource } from '../keys/service-keys.ts';
@@ -41,7 +41,7 @@ export interface Service {
 
 export interface RunOptions extends Omit<ProcessContext, 'metrics' | 'reloads'> {
   readonly command: Command;
-  readonly console: ConsoleLoader;
+  readonly openConsole: OpenConsole;
 }
 
 export interface Command {

@@ -1,10 +1,17 @@
+import { Explained } from '../../console/page/decision-view.ts';
+import { post, useFetched } from '../../console/page/fetching.ts';
+import { FormView } from '../../console/page/form-view.ts';
+import { Code, Status } from '../../console/page/parts.ts';
+import { html, useState, type View } from '../../console/page/view.ts';
 import type { ConsoleState, DecisionDetail, RouteView } from '../../server/console/wire.ts';
-import { Explained } from './decision-view.ts';
-import { post, useFetched } from './fetching.ts';
-import { FormView } from './form-view.ts';
-import { Code, Status } from './parts.ts';
-import { type Tried, type TriedRequest, type TryKind, type TryOptions, tryKinds, tryMethods } from './try-wire.ts';
-import { html, useState, type View } from './view.ts';
+import {
+  type Tried,
+  type TriedRequest,
+  type TryKind,
+  type TryOptions,
+  tryKinds,
+  tryMethods,
+} from '../tries/try-kinds.ts';
 
 export function TryView({ state: { routes, command } }: { readonly state: ConsoleState }): View {
   const usable = routes.filter(({ access }) => access !== 'deny');
@@ -52,7 +59,7 @@ export function TryView({ state: { routes, command } }: { readonly state: Consol
     </div>
     <fieldset class="kinds"><legend>Token</legend>
       ${Object.entries(tryKinds).map(
-        ([each, [title, text]]) => html`<label key=${each} class=${kind === each ? 'on' : ''}>
+        ([each, { title, text }]) => html`<label key=${each} class=${kind === each ? 'on' : ''}>
           <input type="radio" name="kind" value=${each} checked=${kind === each} onChange=${() => setKind(each as TryKind)} />
           <span><strong>${title}</strong><span class="soft">${text}</span></span>
         </label>`,

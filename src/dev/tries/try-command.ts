@@ -1,0 +1,28 @@
+import { methodFlag, quote } from '../bound-request.ts';
+import { findKind, type TryOptions } from './try-kinds.ts';
+
+/** Writes the command that repeats a try with a new token. */
+export function writeTryCommand(options: TryOptions, url: URL, nonce: string | undefined): string {
+  const { kind, method } = options;
+  const { flags = '', isBound } = findKind(kind);
+  const target = quoteIfNeeded(url.href);
+  const curl = `curl -i${methodFlag(method)}`;
+  if (kind === 'none') return `${curl} ${target}`;
+  const token = `npx portcullis token${flags}${writeGrants(options)}`;
+  if (isBound === undefined) return `${curl} -H "Authorization: Bearer $(${token})" ${target}`;
+  const proof = `${method === 'GET' ? '' : ` --method ${method}`}${nonce === undefined ? '' : ` --nonce ${quoteIfNeeded(nonce)}`}`;
+  const assignment = `CALL="$(${token} --dpop --url ${target}${proof} | tail -n 1)"`;
+  return `${assignment}; sh -c "$CALL"${kind === 'replayed' ? '; echo; sh -c "$CALL"' : ''}`;
+}
+
+function writeGrants({ kind, scope, permissions }: TryOptions): string {
+  if (kind === 'missing_scope') return permissions.length > 0 ? " --permissions ''" : '';
+  return [
+    ...(scope === '' ? [] : [` --scope ${quoteIfNeeded(scope)}`]),
+    ...(permissions.length > 0 ? [` --permissions ${quoteIfNeeded(permissions.join(' '))}`] : []),
+  ].join('');
+}
+
+function quoteIfNeeded(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : quote(text);
+}
