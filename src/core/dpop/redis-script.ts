@@ -48,7 +48,7 @@ export const clockMargin = 30;
  * The marker is missing after FLUSHALL. It names another process after a restart, and after a failover to a replica,
  * which may lack the last records. In each case it is written anew, ahead of the clocks of both Redis and the
  * instance: the time of either may be wrong, and iat has whole seconds. A marker that is far ahead was written by a
- * wrong clock, and everybody would be refused until then.
+ * wrong clock, and everybody would be refused until then. Markers that another program wrote are replaced too.
  *
  * Lifetimes go by the clock of Redis only, so that an instance whose clock is set back cannot ask about a proof whose
  * record has ended. A client library may send a command again after a lost connection: the value tells its own record.
@@ -58,10 +58,15 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local run = string.match(redis.call('INFO', 'server'), '[\\r\\n]run_id:(%w+)')
 if not run then return redis.error_reply('ERR Redis does not tell its run_id') end
+local function read(key)
+  local value = redis.pcall('GET', key)
+  if type(value) ~= 'table' then return value end
+  return not string.find(value.err, 'WRONGTYPE', 1, true) and redis.call('GET', key)
+end
 local margin = tonumber(ARGV[5])
 local latest = math.max(now, tonumber(ARGV[2]))
-local generation = redis.call('GET', KEYS[3])
-local written = redis.call('GET', KEYS[2])
+local generation = read(KEYS[3])
+local written = read(KEYS[2])
 local since
 if written then
   local of, at = string.match(written, '^(%S+) (%d+)$')
@@ -72,7 +77,7 @@ if not since then
   redis.call('SET', KEYS[2], run .. ' ' .. since)
   generation = false
 end
-if not generation then
+if not generation or not string.match(generation, '^%d+$') or tonumber(generation) >= 2 ^ 32 then
   generation = ARGV[3]
   redis.call('SET', KEYS[3], generation)
 end
@@ -81,7 +86,7 @@ if ARGV[1] ~= '' then
   local left = tonumber(ARGV[1]) + margin - now
   if left <= 0 then outcome = 'late'
   elseif redis.call('SET', KEYS[1], ARGV[4], 'NX', 'PX', string.format('%d', left)) then outcome = 'first'
-  elseif redis.call('GET', KEYS[1]) == ARGV[4] then outcome = 'first'
+  elseif read(KEYS[1]) == ARGV[4] then outcome = 'first'
   else outcome = 'seen' end
 end
 return { outcome, since, generation }

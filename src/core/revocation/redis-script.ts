@@ -14,8 +14,9 @@ export const aliveChannel = (instance: string): string => `${prefix}alive:${inst
  * the ends of their retention (a sorted set), a random value that is replaced when records may be lost, the sizes of both.
  * ARGV: the channel, the largest number of records, a new random value in case one is needed, a channel for a sign of life
  * (or empty), `all` to publish records that are not new too, and for each record key, mark and until. Expired records are
- * removed two minutes late, since clocks differ. Another program may have written: keys of another type are deleted, a mark
- * or end later than can be counts as none, and sizes that this script has not left are a loss.
+ * removed two minutes late, since clocks differ. Another program may have written: keys of another type are deleted, keys
+ * do not expire, records are removed by their own end, a mark or end later than can be counts as none, and sizes that this
+ * script has not left are a loss.
  */
 const writeScript = `
 local now = tonumber(redis.call('TIME')[1])
@@ -26,15 +27,22 @@ for i, kind in ipairs({ 'hash', 'zset', 'string', 'string' }) do
     redis.call('DEL', KEYS[i])
     foreign = foreign + 1
   end
+  foreign = foreign + redis.call('PERSIST', KEYS[i])
 end
 local function sizes() return redis.call('HLEN', KEYS[1]) .. ' ' .. redis.call('ZCARD', KEYS[2]) end
 local known_sizes = redis.call('GET', KEYS[4])
 if known_sizes ~= sizes() or redis.call('EXISTS', KEYS[3]) == 0 then redis.call('SET', KEYS[3], ARGV[3]) end
 local function clean(most)
   local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - 120, 'LIMIT', 0, most)
-  if #old > 0 then
-    redis.call('HDEL', KEYS[1], unpack(old))
-    redis.call('ZREM', KEYS[2], unpack(old))
+  for _, key in ipairs(old) do
+    local till = tonumber(string.match(redis.call('HGET', KEYS[1], key) or '', ' (%d+)$'))
+    if till and till >= now - 120 then
+      redis.call('ZADD', KEYS[2], till, key)
+      foreign = foreign + 1
+    else
+      redis.call('HDEL', KEYS[1], key)
+      redis.call('ZREM', KEYS[2], key)
+    end
   end
 end
 clean(200)
@@ -62,7 +70,7 @@ for i = 6, #ARGV, 3 do
     if isLater or isNewer or ARGV[5] == 'all' then
       changed[#changed + 1] = string.sub(key, 1, -2) .. ',' .. mark .. ',' .. till .. ']'
     end
-    if isLater or not redis.call('ZSCORE', KEYS[2], key) then redis.call('ZADD', KEYS[2], till, key) end
+    redis.call('ZADD', KEYS[2], till, key)
   end
 end
 if #changed > 0 then redis.call('PUBLISH', ARGV[1], '[' .. table.concat(changed, ',') .. ']') end

@@ -177,6 +177,41 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await answer).toBe(true);
   });
 
+  it.each([
+    ['the marker as a list', ['DEL', 'portcullis:run'], ['RPUSH', 'portcullis:run', 'x']],
+    ['the marker as a word', ['SET', 'portcullis:run', 'x']],
+    ['no marker', ['DEL', 'portcullis:run']],
+    ['a generation as a hash', ['DEL', 'portcullis:generation'], ['HSET', 'portcullis:generation', 'x', '1']],
+    ['a generation as a word', ['SET', 'portcullis:generation', 'x']],
+    ['a generation with a fraction', ['SET', 'portcullis:generation', '1.5']],
+    ['a generation of 33 bits', ['SET', 'portcullis:generation', '4294967296']],
+    ['no generation', ['DEL', 'portcullis:generation']],
+    ['all of it deleted', ['FLUSHALL']],
+  ])(
+    '%s, by another program → replaced; proofs are recorded, and a new instance opens',
+    async (_title, ...commands) => {
+      const one = await openStore(redis.url);
+      await until(() => one.connected);
+      for (const command of commands) await redis.command(...command);
+      const [later, errors] = [soon() + 5, one.errors];
+      expect([await one.witness(jkt, 'a', later), await one.witness(jkt, 'a', later)]).toEqual([true, false]);
+      const other = await openStore(redis.url);
+      await until(() => other.connected);
+      expect([await other.witness(jkt, 'a', later), await other.witness(jkt, 'b', later)]).toEqual([false, true]);
+      expect([one.errors - errors, other.generation]).toEqual([0, one.generation]);
+    },
+  );
+
+  it('the record of a proof as a list, by another program → the proof counts as seen', async () => {
+    const store = await openStore(redis.url);
+    await until(() => store.connected);
+    await store.witness(jkt, 'a', soon());
+    const [, key = ''] = /\r\n(portcullis:jti:[\w-]{43})\r\n/.exec(await redis.command('KEYS', '*')) ?? [];
+    await redis.command('DEL', key);
+    await redis.command('RPUSH', key, 'x');
+    expect(await store.witness(jkt, 'a', soon())).toBe(false);
+  });
+
   it('an error response of Redis → refused', async () => {
     const store = await openStore(redis.url);
     await until(() => store.connected);

@@ -268,6 +268,36 @@ describe('another writer in Redis', needs('redis-server'), () => {
   });
 
   it.each([
+    ['EXPIRE of the records', ['EXPIRE', records, '1']],
+    ['EXPIRE of the ends', ['EXPIRE', untils, '1']],
+    ['an end in the past', ['ZADD', untils, '0', keyOf('ann')]],
+  ])('%s → undone and counted, and a later instance knows the cutoff', async (_title, command) => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    await first.revoke('ann');
+    await server.command(...command);
+    await until(() => first.revocations.status().invalid === 1);
+    const kept = await Promise.all([
+      server.command('TTL', records),
+      server.command('TTL', untils),
+      server.command('HLEN', records),
+      server.command('ZCOUNT', untils, `${seconds()}`, '+inf'),
+    ]);
+    expect(kept.map(Number)).toEqual([-1, -1, 1, 1]);
+    first.revocations.close();
+    expect((await instance(server.url)).refuses('ann')).toBe(true);
+  });
+
+  it('an end that is far in the future → that of the record again, once it is written', async () => {
+    const server = await disturbed();
+    const first = await instance(server.url);
+    await first.revoke('ann');
+    await server.command('ZADD', untils, 'inf', keyOf('ann'));
+    await first.revoke('ann');
+    expect(Number(await server.command('ZCOUNT', untils, '-inf', '9999999999'))).toBe(1);
+  });
+
+  it.each([
     'nonsense',
     '{}',
     '[1]',
