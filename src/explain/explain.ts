@@ -64,7 +64,7 @@ export async function explain<C>(
   const force = readForce(run.gathered, asked, options);
   const facts = readFacts(request, run.gathered, { force, now, kind: options.kind ?? 'request' });
   const withhold = createWithhold(secretsOf(request));
-  const tried: TriedRun = { rules, call, policy: asked, steps: run.steps };
+  const tried: TriedRun = { rules, call, steps: run.steps };
   const checks: ExplainedCheck[] = [];
   for (const step of run.steps) checks.push(await explainStep(step, { sight: run.gathered, facts, withhold, tried }));
   const refusal = run.steps.find(({ verdict }) => verdict === 'fail')?.refusal;

@@ -18,7 +18,14 @@ export interface SettingLabel {
 }
 
 /** A setting for less usual tokens and requests. Not every service has it. */
-export type RareSetting = 'externalUrl' | 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
+export type RareSetting =
+  | 'externalUrl'
+  | 'scopeClaim'
+  | 'permissionsClaim'
+  | 'subject'
+  | 'clientIds'
+  | 'introspection'
+  | 'clientCertificate';
 
 /** Labels of the settings, for the messages of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
@@ -58,6 +65,8 @@ export interface Facts {
   readonly externalUrl: string | undefined;
   /** Configured origin and prefix of the external URL. */
   readonly pinnedUrl: string | undefined;
+  /** True if a trusted issuer publishes the `kid` of the token; `undefined` without keys. */
+  readonly isKeyKnown?: boolean | undefined;
   /** Seconds since the epoch. */
   readonly now: number;
 }
@@ -98,6 +107,7 @@ export const optionLabels: SettingLabels = {
   subject: createLabel('subject'),
   clientIds: createLabel('clientIds', (value) => `clientIds: ['${value}']`),
   introspection: createLabel('introspection'),
+  clientCertificate: createLabel('clientCertificate', () => "clientCertificate: 'tls'"),
 };
 
 /** Facts about settings that the rules do not have. */
@@ -159,6 +169,7 @@ export function readFacts(
   const authorization = headers.get('authorization');
   const token = sight.credentials?.token ?? (authorization ?? '').replace(/^[^\s]*\s*/, '');
   const unverified = readUnverified(token);
+  const seenHeader = sight.header ?? unverified.header;
   return {
     seen: {
       kind,
@@ -170,15 +181,22 @@ export function readFacts(
         const [, found] = tokenLike.exec(headers.get(name) ?? '') ?? [];
         return found === undefined ? [] : [[name, found] as const];
       }),
-      header: sight.header ?? unverified.header,
+      header: seenHeader,
       claims: sight.claims ?? unverified.claims,
       proofClaims: sight.proofClaims ?? {},
     },
     force,
     externalUrl: sight.url === undefined ? undefined : `${sight.url.origin}${sight.url.path}`,
     pinnedUrl: sight.url?.pinned,
+    isKeyKnown: findKid(sight, textOf(seenHeader['kid'])),
     now,
   };
+}
+
+function findKid({ call, trusted }: Gathered, kid: string): boolean | undefined {
+  const keySets = [...(trusted?.issuers.values() ?? [])].map(({ keys }) => call.keys ?? keys);
+  const usable = keySets.filter((keys) => keys.usable());
+  return usable.length === 0 ? undefined : usable.some((keys) => keys.has(kid));
 }
 
 /** Reads header and claims of a string that may be a token, as far as possible. Only causes use them. */

@@ -1,6 +1,4 @@
 import { parseJsonObject } from '../core/jose/json.ts';
-import { checkPolicy } from '../core/policy/checked-policy.ts';
-import type { Policy } from '../core/policy/policy.ts';
 import { Refused } from '../core/refused.ts';
 import { type DryCall, dryRun } from '../core/resource-server/dry-run.ts';
 import type { JudgementRules } from '../core/resource-server/judgement.ts';
@@ -11,7 +9,6 @@ import type { Trial } from './causes/cause.ts';
 export interface TriedRun {
   readonly rules: JudgementRules;
   readonly call: DryCall;
-  readonly policy: Policy<unknown>;
   readonly steps: readonly Step[];
 }
 
@@ -23,7 +20,7 @@ const signed: ReadonlySet<string> = new Set(['signature', 'proof_signature', 'pr
  * other check fails that passed before.
  */
 export async function passesTrial(trial: Trial, failed: string, run: TriedRun): Promise<boolean> {
-  const isEdited = [trial.header, trial.claims, trial.proofClaims].some((members) => members !== undefined);
+  const isEdited = [trial.claims, trial.proofClaims].some((members) => members !== undefined);
   const { steps } = await dryRun(changeRules(run.rules, trial), changeCall(run, trial));
   const passed = new Set(run.steps.flatMap(({ id, verdict }) => (verdict === 'pass' ? [id] : [])));
   const isBroken = steps.some(
@@ -70,32 +67,27 @@ function changeTrusted(trusted: AccessTokenRules, trial: Trial): AccessTokenRule
   return { ...trusted, algorithms: add(trusted.algorithms), issuers: new Map([...issuers, ...named]) };
 }
 
-function changeCall({ call, policy }: TriedRun, trial: Trial): DryCall {
+function changeCall({ call }: TriedRun, trial: Trial): DryCall {
   const { headers, method, url, target, bindings } = call.request;
   const authorization = trial.authorization ?? headers.get('authorization') ?? '';
   const [, scheme = '', token = ''] = /^(\S+) +(.*)$/s.exec(authorization) ?? [];
   const isProven = /^dpop$/i.test(scheme);
   const proof = headers.get('dpop') ?? (isProven ? 'a proof' : null);
   const changed = new Map<string, string | null>([
-    ['authorization', token === '' ? authorization : `${scheme} ${edit(token, trial.header, trial.claims)}`],
-    ['dpop', proof === null ? null : edit(proof, undefined, trial.proofClaims)],
+    ['authorization', token === '' ? authorization : `${scheme} ${edit(token, trial.claims)}`],
+    ['dpop', proof === null ? null : edit(proof, trial.proofClaims)],
   ]);
   const get = (name: string): string | null => changed.get(name.toLowerCase()) ?? headers.get(name);
   return {
     ...call,
     request: { method, url, target, headers: { get }, ...(bindings !== undefined && { bindings }) },
-    ...(trial.scopes !== undefined && { policy: checkPolicy({ ...policy, scopes: trial.scopes } as Policy<unknown>) }),
   };
 }
 
-/** Changes members of a JWT. Its signature stays, and no longer matches. */
-function edit(jwt: string, header: object | undefined, claims: object | undefined): string {
-  const [first = '', second = '', ...rest] = jwt.split('.');
-  const change = (part: string, members: object | undefined): string => {
-    const value = members === undefined ? undefined : parseJsonObject(Buffer.from(part, 'base64url'));
-    return value === undefined ? part : Buffer.from(JSON.stringify({ ...value, ...members })).toString('base64url');
-  };
-  return header === undefined && claims === undefined
-    ? jwt
-    : [change(first, header), change(second, claims), ...rest].join('.');
+/** Changes claims of a JWT. Its signature stays, and no longer matches. */
+function edit(jwt: string, claims: object | undefined): string {
+  const [header = '', payload = '', ...rest] = jwt.split('.');
+  const value = claims === undefined ? undefined : parseJsonObject(Buffer.from(payload, 'base64url'));
+  if (value === undefined) return jwt;
+  return [header, Buffer.from(JSON.stringify({ ...value, ...claims })).toString('base64url'), ...rest].join('.');
 }

@@ -20,7 +20,7 @@ describe('a log line with what was expected and received: the cause, and the fix
   it.each<[string, object, string]>([
     ['invalid_audience', { expected: ['https://a/'], received: 'https://a' }, "audience_slash: audience: 'https://a'"],
     ['invalid_audience', { expected: ['urn:API'], received: ['x', 'urn:api'] }, "audience_case: audience: 'urn:api'"],
-    ['invalid_audience', { expected: ['https://a'], received: 'http://a' }, "audience_scheme: audience: 'http://a'"],
+    ['invalid_audience', { expected: ['https://a'], received: 'https://a/' }, "audience_slash: audience: 'https://a/'"],
     ['invalid_audience', { expected: ['https://a/'], received: 'account' }, 'keycloak_account_audience: In Keycloak'],
     ['invalid_issuer', { expected: ['https://id/'], received: 'https://id' }, "issuer_slash: issuer: 'https://id'"],
     [
@@ -52,7 +52,7 @@ describe('a log line with what was expected and received: the cause, and the fix
     [
       'proof_url_mismatch',
       { expected: 'http://a/x', received: 'https://a/x', hint: 'EXTERNAL_URL is http://a' },
-      "external_url_differs: externalUrl: 'https://a', if",
+      "url_behind_proxy: externalUrl: 'https://a', if",
     ],
   ])('%s, %j → %s', (reason, facts, cause) => {
     expect(causesOf(line(reason, facts))).toEqual([expect.stringContaining(cause)]);

@@ -7,7 +7,10 @@ const audience = 'https://api.example/';
 const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
 
 /** What differs from a call that is good in everything. */
-export interface Difference extends Partial<Omit<Seen, 'claims' | 'header'>>, Partial<Omit<InForce, 'labels'>> {
+export interface Difference
+  extends Partial<Omit<Seen, 'claims' | 'header'>>,
+    Partial<Omit<InForce, 'labels'>>,
+    Pick<Facts, 'isKeyKnown'> {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly externalUrl?: string;
@@ -25,7 +28,7 @@ export interface CauseCase {
 }
 
 /** The facts of a good call with these differences. */
-export function makeFacts({ claims, header, externalUrl, pinnedUrl, ...rest }: Difference): Facts {
+export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, ...rest }: Difference): Facts {
   const usual = { iss: issuer, aud: audience, sub: 'alice', iat: now - 3600, exp: now + 3600, scope: 'read:messages' };
   const token = rest.token ?? jwt;
   return {
@@ -54,6 +57,7 @@ export function makeFacts({ claims, header, externalUrl, pinnedUrl, ...rest }: D
     },
     externalUrl,
     pinnedUrl,
+    isKeyKnown,
     now,
   };
 }
@@ -83,20 +87,6 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'certain',
     appears: { claims: { aud: ['https://API.example/'] } },
     not: [{ claims: { aud: 'https://api.example' } }, { claims: { aud: 'https://other.example/' } }],
-  },
-  {
-    id: 'audience_scheme',
-    reason: 'invalid_audience',
-    certainty: 'certain',
-    appears: { claims: { aud: 'http://api.example/' } },
-    not: [{ claims: { aud: 'http://api.example' } }, { claims: { aud: '//api.example/' } }],
-  },
-  {
-    id: 'audience_spelling',
-    reason: 'invalid_audience',
-    certainty: 'certain',
-    appears: { claims: { aud: ['urn:other', 'HTTP://API.example'] } },
-    not: [{ claims: { aud: 'https://API.example/' } }, { claims: { aud: 'http://api.example/v1' } }],
   },
   {
     id: 'issuer_slash',
@@ -250,13 +240,6 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ claims: { exp: now + 1 } }],
   },
   {
-    id: 'token_empty',
-    reason: 'missing_credentials',
-    certainty: 'likely',
-    appears: { authorization: 'Bearer ', token: '' },
-    not: [noHeader, { authorization: 'Basic', token: '' }],
-  },
-  {
     id: 'placeholder_token',
     reason: 'opaque_token',
     certainty: 'likely',
@@ -282,10 +265,7 @@ export const causeCases: readonly CauseCase[] = [
     reason: 'unsupported_scheme',
     certainty: 'certain',
     appears: { authorization: jwt, token: '' },
-    not: [
-      { authorization: 'Basic YTpi', token: 'YTpi' },
-      { authorization: `Token ${jwt}`, token: jwt },
-    ],
+    not: [{ authorization: 'Basic YTpi', token: 'YTpi' }],
   },
   {
     id: 'token_quoted',
@@ -293,13 +273,6 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'certain',
     appears: { token: `"${jwt}"` },
     not: [{ token: jwt }, { token: '"undefined"' }],
-  },
-  {
-    id: 'token_with_more',
-    reason: 'malformed_encoding',
-    certainty: 'certain',
-    appears: { token: `${signed(256)}%0A` },
-    not: [{ token: signed(256) }, { token: signed(200) }, { token: signed(300) }, { token: `${signed(256)}.x` }],
   },
   {
     id: 'token_truncated',
@@ -384,16 +357,6 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ token: 'undefined' }, { token: 'short' }],
   },
   {
-    id: 'proof_for_other_url',
-    reason: 'proof_url_mismatch',
-    certainty: 'certain',
-    appears: { proofClaims: { htu: 'https://api.example/other' }, externalUrl: 'https://api.example/orders' },
-    not: [
-      { proofClaims: { htu: 'https://api.example/orders' }, externalUrl: 'http://api.example/orders' },
-      { proofClaims: { htu: '::' }, externalUrl: 'https://api.example/orders' },
-    ],
-  },
-  {
     id: 'url_behind_proxy',
     reason: 'proof_url_mismatch',
     certainty: 'likely',
@@ -402,15 +365,12 @@ export const causeCases: readonly CauseCase[] = [
       { proofClaims: { htu: 'https://api.example/other' }, externalUrl: 'https://api.example/orders' },
       { proofClaims: { htu: 'https://api.example/orders' } },
       { proofClaims: { htu: '::' }, externalUrl: 'https://api.example/orders' },
-      {
-        proofClaims: { htu: 'https://api.example/orders' },
-        externalUrl: 'https://other.example/orders',
-        pinnedUrl: 'https://other.example',
-      },
+      // The client created the proof without the port.
+      { proofClaims: { htu: 'http://localhost/orders' }, externalUrl: 'http://localhost:8000/orders' },
     ],
   },
   {
-    id: 'external_url_differs',
+    id: 'url_behind_proxy',
     reason: 'proof_url_mismatch',
     certainty: 'certain',
     appears: {
@@ -419,7 +379,6 @@ export const causeCases: readonly CauseCase[] = [
       pinnedUrl: 'https://other.example',
     },
     not: [
-      { proofClaims: { htu: 'https://api.example/orders' }, externalUrl: 'http://api.example/orders' },
       {
         proofClaims: { htu: 'https://other.example/else' },
         externalUrl: 'https://other.example/orders',
@@ -457,18 +416,14 @@ export const causeCases: readonly CauseCase[] = [
     reason: 'unknown_kid',
     certainty: 'likely',
     appears: { claims: { iat: now - 5 } },
-    not: [{ claims: { iat: now - 3600 } }],
+    not: [{ claims: { iss: oktaOrg }, issuers: [oktaOrg] }],
   },
   {
     id: 'key_rotated',
     reason: 'unknown_kid',
     certainty: 'likely',
     appears: { claims: { iat: now - 3600 } },
-    not: [
-      { claims: { iat: now - 5 } },
-      { claims: { iat: undefined } },
-      { claims: { iss: oktaOrg }, issuers: [oktaOrg] },
-    ],
+    not: [{ claims: { iat: undefined } }, { claims: { iss: oktaOrg }, issuers: [oktaOrg] }],
   },
   {
     id: 'domain_with_scheme',
@@ -548,20 +503,6 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ claims: { iss: 'https://securetoken.google.com/app' }, issuers: ['https://securetoken.google.com/app'] }],
   },
   {
-    id: 'supabase_key',
-    reason: 'unsupported_alg',
-    certainty: 'likely',
-    appears: { claims: { iss: 'supabase', role: 'anon' } },
-    not: [{ claims: { iss: 'supabase', role: 'user' } }],
-  },
-  {
-    id: 'encrypted_for_provider',
-    reason: 'encrypted_token',
-    certainty: 'likely',
-    appears: { token: 'eyJ.a.b.c.d', header: { alg: 'dir' } },
-    not: [{ token: 'eyJ.a.b.c.d', header: { alg: 'RSA-OAEP' } }],
-  },
-  {
     id: 'percent_encoded',
     reason: 'unsupported_scheme',
     certainty: 'certain',
@@ -576,99 +517,62 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ authorization: `JWT ${jwt}` }],
   },
   {
-    id: 'base64_token',
-    reason: 'opaque_token',
-    certainty: 'certain',
-    appears: { token: Buffer.from(jwt).toString('base64') },
-    not: [{ token: 'ZXkK' }],
+    id: 'issuer_host_alias',
+    reason: 'invalid_issuer',
+    certainty: 'likely',
+    appears: { claims: { iss: 'https://id.example/' }, isKeyKnown: true },
+    not: [
+      { claims: { iss: 'https://localhost:9443/' }, issuers: ['https://localhost:9444/'], isKeyKnown: false },
+      { claims: { iss: 'https://id.example/' } },
+    ],
   },
   {
-    id: 'token_response_sent',
-    reason: 'opaque_token',
-    certainty: 'certain',
-    appears: { token: `{"access_token":"${jwt}"}` },
-    not: [{ token: '{"id_token":"x"}' }],
+    id: 'other_environment',
+    reason: 'invalid_issuer',
+    certainty: 'likely',
+    appears: { claims: { iss: 'https://localhost:9443/' }, issuers: ['https://localhost:9444/'], isKeyKnown: false },
+    not: [{ claims: { iss: 'https://localhost:9443/' }, issuers: ['https://localhost:9444/'], isKeyKnown: true }],
   },
   {
-    id: 'scheme_other',
+    id: 'scheme_missing',
     reason: 'unsupported_scheme',
     certainty: 'certain',
     appears: { authorization: `JWT ${jwt}` },
-    not: [{ authorization: 'Basic dTpw' }],
+    not: [{ authorization: 'Basic dTpw' }, { authorization: `Bearer: ${jwt}` }],
   },
   {
-    id: 'entra_common',
-    reason: 'invalid_issuer',
-    certainty: 'certain',
-    appears: {
-      claims: { iss: 'https://login.microsoftonline.com/11111111-2222-4333-8444-555555555555/v2.0' },
-      issuers: ['https://login.microsoftonline.com/common/v2.0'],
-    },
-    not: [{ claims: { iss: entraIssuer }, issuers: ['https://login.microsoftonline.com/common/v2.0'] }],
-  },
-  {
-    id: 'audience_space',
-    reason: 'invalid_audience',
-    certainty: 'certain',
-    appears: { audiences: [`${audience} `] },
-    not: [{ audiences: ['https://api.example '] }],
-  },
-  {
-    id: 'entra_audience',
-    reason: 'invalid_audience',
-    certainty: 'certain',
-    appears: {
-      claims: { aud: '11111111-2222-4333-8444-555555555555' },
-      audiences: ['api://11111111-2222-4333-8444-555555555555'],
-    },
-    not: [
-      { claims: { aud: '11111111-2222-4333-8444-555555555555' }, audiences: ['22222222-2222-4333-8444-555555555555'] },
-    ],
-  },
-  {
-    id: 'time_as_string',
-    reason: 'malformed_exp',
-    certainty: 'certain',
-    appears: { claims: { exp: String(now + 3600) } },
-    not: [{ claims: { exp: 'soon' } }],
-  },
-  {
-    id: 'local_time',
-    reason: 'issued_in_future',
+    id: 'encrypted',
+    reason: 'encrypted_token',
     certainty: 'likely',
-    appears: { claims: { iat: now + 7200 - 3 } },
-    not: [{ claims: { iat: now + 5000 } }, { claims: { iat: now + 602 } }],
+    appears: { token: 'eyJ.a.b.c.d', header: { alg: 'dir' } },
+    not: [{ token: 'eyJ.a.b.c...' }],
   },
   {
-    id: 'scope_in_scopes',
-    reason: 'insufficient_scope',
-    certainty: 'certain',
-    appears: { claims: { scope: undefined, scopes: ['read:messages'] } },
-    not: [{ claims: { scope: undefined, scopes: ['openid'] } }],
+    id: 'certificate_bound_token',
+    reason: 'unsupported_cnf',
+    certainty: 'likely',
+    appears: { claims: { cnf: { 'x5t#S256': 'x' } } },
+    not: [{ claims: { cnf: { jwk: {} } } }, { claims: { cnf: 'x' } }],
   },
   {
-    id: 'scope_prefixed',
-    reason: 'insufficient_scope',
-    certainty: 'certain',
-    appears: { claims: { scope: 'https://api.example/read:messages' } },
-    not: [{ claims: { scope: 'openid' } }],
+    id: 'audience_is_scope',
+    reason: 'invalid_audience',
+    certainty: 'likely',
+    appears: { claims: { aud: 'read:messages' } },
+    not: [{ claims: { aud: ['read:messages', 'https://other.example/'] } }, { claims: { aud: undefined } }],
   },
   {
-    id: 'proof_without_port',
-    reason: 'proof_url_mismatch',
+    id: 'machine_token_without_sub',
+    reason: 'malformed_sub',
     certainty: 'certain',
-    appears: {
-      proofClaims: { htu: 'http://localhost/orders' },
-      externalUrl: 'http://localhost:8000/orders',
-      url: 'http://localhost:8000/orders',
-    },
-    not: [
-      {
-        proofClaims: { htu: 'https://www.example/orders' },
-        externalUrl: 'http://10.0.0.5:8000/orders',
-        url: 'http://10.0.0.5:8000/orders',
-      },
-    ],
+    appears: { claims: { sub: null, azp: 'job' } },
+    not: [{ claims: { sub: '', azp: 'job' } }],
   },
-  { id: 'proof_for_other_token', reason: 'proof_token_mismatch', certainty: 'likely', appears: {}, not: [] },
+  {
+    id: 'placeholder_token',
+    reason: 'missing_credentials',
+    certainty: 'likely',
+    appears: { authorization: 'Bearer ', token: '' },
+    not: [noHeader, { authorization: 'Basic', token: '' }],
+  },
 ];

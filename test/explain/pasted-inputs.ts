@@ -126,10 +126,6 @@ const repaired: readonly PastedInput[] = [
     'an e-mail that mixes line ends': `${wrap(token.slice(0, 240), 80, '\r\n')}\n${wrap(token.slice(240), 80)}`,
     'a terminal breaks the token at spaces': wrap(token, 80, ' \n'),
   }),
-  ...rows('quoted_printable', undefined, {
-    'quoted-printable with soft line breaks': wrap(token, 75, '=\n'),
-    'quoted-printable after its header': `Authorization: Bearer ${wrap(token, 60, '=\r\n')}`,
-  }),
   ...rows('token_response', undefined, {
     'the JSON of a token response': JSON.stringify({
       id_token: mint({ aud: 'app' }),
@@ -140,10 +136,6 @@ const repaired: readonly PastedInput[] = [
     'a line of a token response': `  "access_token": "${token}",`,
     'a token response inside an envelope': JSON.stringify({ data: { session: { access_token: token } } }),
     'a token response without its last brace': JSON.stringify({ access_token: token, scope: 'a' }).slice(0, -1),
-  }),
-  ...rows('base64', undefined, {
-    'a Kubernetes Secret': Buffer.from(token).toString('base64'),
-    'a Kubernetes Secret with line breaks': wrap(Buffer.from(`${token}\n`).toString('base64'), 76),
   }),
   ...rows('percent_encoding', undefined, { 'a token percent-encoded by a form': token.replaceAll('.', '%2E') }),
   ...rows('hidden_characters', undefined, {
@@ -169,21 +161,17 @@ const credentials: readonly PastedInput[] = [
     'a no-break space after the scheme': curl(`Authorization: Bearer\u00a0${token}`),
     'a byte order mark before the token': bearer(`\ufeff${token}`),
   }),
-  ...rows('base64_token', certain, { 'base64 of a token in a header': bearer(Buffer.from(token).toString('base64')) }),
-  ...rows('token_response_sent', certain, {
-    'a whole token response in the header': curl(`Authorization: Bearer {"access_token":"${token}"}`),
-  }),
   ...rows('token_quoted', certain, { 'quotation marks in the header': curl(`Authorization: Bearer "${token}"`) }),
   ...rows('scheme_doubled', certain, {
     'Bearer twice': bearer(`Bearer ${token}`),
     'Bearer with a colon': curl(`Authorization: Bearer: ${token}`),
   }),
-  ...rows('scheme_other', certain, {
+  ...rows('scheme_missing', certain, {
+    'no scheme': curl(`Authorization: ${token}`),
     'scheme JWT': curl(`Authorization: JWT ${token}`),
     'scheme Token': curl(`Authorization: Token ${token}`),
     'scheme OAuth': `OAuth ${token}`,
   }),
-  ...rows('scheme_missing', certain, { 'no scheme': curl(`Authorization: ${token}`) }),
   ...rows('token_in_other_header', certain, {
     'Sec-WebSocket-Protocol': `GET /orders HTTP/1.1\nHost: api.example\nUpgrade: websocket\nSec-WebSocket-Protocol: bearer, ${token}`,
     'X-Access-Token': curl(`X-Access-Token: ${token}`),
@@ -195,14 +183,13 @@ const credentials: readonly PastedInput[] = [
     'Bearer null': 'Bearer null',
     'a shell variable in single quotes': bearer('$TOKEN'),
     'a variable of Postman': bearer('{{access_token}}'),
+    'an empty variable': curl('Authorization: Bearer '),
   }),
-  ...rows('token_empty', likely, { 'an empty variable': curl('Authorization: Bearer ') }),
   ...rows('token_truncated', likely, {
     'a token cut by a column of 255 characters': token.slice(0, 255),
     'a token that ends with dots': bearer(`${token.slice(0, 200)}...`),
     'a token without its last characters': token.slice(0, -20),
   }),
-  ...rows('token_with_more', certain, { 'an encoded line break after the token': bearer(`${token}Cg`) }),
   ...rows('header_stripped', likely, {
     'a request without its header': 'GET /orders HTTP/1.1\nHost: api.example',
     'a HAR without sensitive data': har(401),
@@ -251,19 +238,6 @@ const otherTokens: readonly PastedInput[] = [
       firebase: { sign_in_provider: 'password' },
     }),
   }),
-  ...rows('supabase_key', likely, {
-    'a Supabase anon key': foreign(
-      { iss: 'supabase', ref: 'abcdefgh', role: 'anon' },
-      { alg: 'HS256', typ: 'JWT' },
-      32,
-    ),
-    'a Supabase service key': bearer(
-      foreign({ iss: 'supabase', role: 'service_role' }, { alg: 'HS256', typ: 'JWT' }, 32),
-    ),
-  }),
-  ...rows('encrypted_for_provider', likely, {
-    'an Auth0 token without an audience': `${encode({ alg: 'dir', enc: 'A256GCM', iss: 'https://t.auth0.com/' })}..aXZpdml2aXZpdml2.Y2lwaGVydGV4dA.dGFndGFndGFndGFn`,
-  }),
   ...rows('encrypted', likely, {
     'an encrypted token, RSA-OAEP': `${encode({ alg: 'RSA-OAEP', enc: 'A256GCM' })}.a2V5a2V5.aXZpdml2.Y2lwaGVydGV4dA.dGFndGFn`,
   }),
@@ -290,80 +264,19 @@ const otherTokens: readonly PastedInput[] = [
 /** Tokens with a claim, or settings, that do not match. */
 const claims: readonly PastedInput[] = [
   ...rows(
-    'entra_common',
-    certain,
-    { 'Entra, the setting names /common': mint({ iss: entra(guid) }) },
-    { server: trusting(entra('common')) },
-  ),
-  ...rows(
-    'entra_common',
-    certain,
-    { 'Entra, the setting names /organizations': mint({ iss: entra(guid) }) },
-    { server: trusting(entra('organizations')) },
-  ),
-  ...rows(
     'entra_v1_issuer',
     certain,
     { 'Entra, a token of version 1': mint({ iss: `https://sts.windows.net/${guid}/`, tid: guid }) },
     { server: trusting(entra(guid)) },
   ),
-  ...rows(
-    'entra_audience',
-    certain,
-    { 'Entra, a GUID instead of api://GUID': mint({ aud: guid }) },
-    { server: { audience: `api://${guid}` } },
-  ),
-  ...rows(
-    'entra_audience',
-    certain,
-    { 'Entra, api://GUID instead of a GUID': mint({ aud: `api://${guid}` }) },
-    { server: { audience: guid } },
-  ),
-  ...rows(
-    'entra_audience',
-    likely,
-    { 'Entra, a GUID instead of api://name': mint({ aud: guid }) },
-    { server: { audience: 'api://orders' } },
-  ),
-  ...rows(
-    'audience_space',
-    certain,
-    { 'an audience setting with a space at its end': mint() },
-    { server: { audience: 'https://api.example/ ' } },
-  ),
-  ...rows(
-    'audience_space',
-    certain,
-    { 'an audience setting with a no-break space': mint() },
-    { server: { audience: 'https://api.example/\u00a0' } },
-  ),
   ...rows('audience_slash', certain, { 'an audience without its slash': mint({ aud: 'https://api.example' }) }),
   ...rows('audience_case', certain, { 'an audience in upper case': mint({ aud: 'https://API.example/' }) }),
-  ...rows('audience_scheme', certain, { 'an audience with http': mint({ aud: 'http://api.example/' }) }),
   ...rows('issuer_slash', certain, { 'an issuer without its slash': mint({ iss: 'https://idp.example' }) }),
   ...rows('issuer_host_alias', likely, { 'the internal name of the provider': mint({ iss: 'http://keycloak:8080/' }) }),
   ...rows('cognito_no_audience', certain, {
     'Cognito without aud': mint({ aud: undefined, token_use: 'access', client_id: 'app' }),
   }),
   ...rows('keycloak_account_audience', certain, { 'Keycloak, aud is account': mint({ aud: 'account' }) }),
-  ...rows(
-    'scope_prefixed',
-    certain,
-    { 'Cognito, scopes with a prefix': mint({ scope: 'https://api.example/read:messages openid' }) },
-    { scope: 'read:messages' },
-  ),
-  ...rows(
-    'scope_prefixed',
-    certain,
-    { 'Entra, a required scope with its URI': mint({ scope: 'read:messages' }) },
-    { scope: `api://${guid}/read:messages` },
-  ),
-  ...rows(
-    'scope_in_scopes',
-    certain,
-    { 'a claim scopes': mint({ scope: undefined, scopes: ['read:messages'] }) },
-    { scope: 'read:messages' },
-  ),
   ...rows(
     'scope_in_scp',
     certain,
@@ -389,18 +302,7 @@ const claims: readonly PastedInput[] = [
     { scope: 'read:messages' },
   ),
   ...rows('scope_as_list', certain, { 'scope is an array': mint({ scope: ['read:messages'] }) }),
-  ...rows('time_as_string', certain, { 'exp is a string': mint({ exp: String(now + hour) }) }),
-  ...rows('time_as_string', certain, { 'iat is a date': mint({ iat: new Date(now * 1000).toISOString() }) }),
   ...rows('milliseconds', certain, { 'times in milliseconds': mint({ iat: now * 1000, exp: (now + hour) * 1000 }) }),
-  ...rows('local_time', likely, {
-    'local time written as UTC, 2 h ahead': mint({
-      iat: now + 2 * hour - 3,
-      nbf: now + 2 * hour - 3,
-      exp: now + 3 * hour,
-    }),
-    'local time written as UTC, 5:30 h ahead': mint({ iat: now + 5.5 * hour, exp: now + 7 * hour }),
-    'local time written as UTC, 5 h behind': mint({ iat: now - 5 * hour - 2, exp: now - 4 * hour }),
-  }),
   ...rows('token_expired', certain, { 'an expired token': mint({ iat: now - 2.4 * hour, exp: now - 1.4 * hour }) }),
   ...rows('clock_behind', likely, {
     'a clock that is 10 minutes behind': mint({ iat: now + 602, exp: now + 2 * hour }),
@@ -414,14 +316,8 @@ const claims: readonly PastedInput[] = [
 
 /** Proofs and bound tokens. */
 const proofs: readonly PastedInput[] = [
-  ...rows('proof_without_port', certain, {
-    'a proof without the port, no proxy': proven('http://localhost/orders', 'http://localhost:8000/orders'),
-  }),
   ...rows('url_behind_proxy', likely, {
     'a proof for the URL before a proxy': proven('https://www.example/orders', 'http://10.0.0.5:8000/orders'),
-  }),
-  ...rows('proof_for_other_url', certain, {
-    'a proof for another path': proven('https://api.example/orders', 'https://api.example/items'),
   }),
   ...rows('bound_token_needs_dpop', certain, { 'a bound token as Bearer': bearer(bound) }),
   ...rows(

@@ -12,8 +12,8 @@ export const flagLabels: SettingLabels = {
 export function labelRules(file: string, settings: Pick<Settings, 'variant'>): SettingLabels {
   const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)): SettingLabel =>
     createLabel(`"${name}"`, (value) => `"${name}": ${write(value)}`, `in ${file}`);
-  const { introspection: _, ...known } = optionLabels;
-  const { externalUrl, trustProxy } = labelSettings(settings, []);
+  const { introspection: _, clientCertificate: __, ...known } = optionLabels;
+  const { externalUrl, trustProxy, clientCertificate } = labelSettings(settings, []);
   return {
     ...known,
     scopeClaim: member('scopeClaim'),
@@ -25,6 +25,7 @@ export function labelRules(file: string, settings: Pick<Settings, 'variant'>): S
     dpopAccepted: member('dpop', () => '"allowed"'),
     algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
     ...(externalUrl !== undefined && { externalUrl }),
+    ...(clientCertificate !== undefined && { clientCertificate }),
     trustProxy,
   };
 }

@@ -1,44 +1,6 @@
 import { showText } from '../../core/shown-text.ts';
-import { audiencesOf, type Facts, textOf } from '../facts.ts';
-import type { Cause, FoundCause } from './cause.ts';
-
-/** A difference that people overlook in two audiences. */
-interface Difference {
-  readonly id: string;
-  readonly what: string;
-  readonly note: string;
-  readonly remove: (text: string) => string;
-}
-
-const differences: readonly Difference[] = [
-  // First, because white space hides a slash.
-  {
-    id: 'audience_space',
-    what: 'white space at an end',
-    note: 'only white space at an end differs',
-    remove: (text) => text.trim(),
-  },
-  {
-    id: 'audience_slash',
-    what: 'the slash at the end',
-    note: 'only the slash at the end differs',
-    remove: (text) => text.replace(/\/$/, ''),
-  },
-  {
-    id: 'audience_case',
-    what: 'upper and lower case',
-    note: 'only upper and lower case differ',
-    remove: (text) => text.toLowerCase(),
-  },
-  {
-    id: 'audience_scheme',
-    what: 'http and https',
-    note: 'only http and https differ',
-    remove: (text) => text.replace(/^http:\/\//, 'https://'),
-  },
-];
-
-const guid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+import { audiencesOf, namesOf, textOf } from '../facts.ts';
+import type { Cause } from './cause.ts';
 
 const graphAudiences: ReadonlySet<string> = new Set([
   'https://graph.microsoft.com',
@@ -46,41 +8,25 @@ const graphAudiences: ReadonlySet<string> = new Set([
   '00000003-0000-0000-c000-000000000000',
 ]);
 
-function areEqualWithout(removed: readonly Difference[], a: string, b: string): boolean {
-  const strip = (text: string): string => removed.reduce((rest, { remove }) => remove(rest), text);
-  return strip(a) === strip(b);
-}
-
-/** The audiences of the token and of the settings that differ least, if they differ only in what people overlook. */
-function findNearMiss({ seen, force }: Facts) {
-  const near = audiencesOf(seen.claims).flatMap((theirs) =>
-    force.audiences
-      .filter((ours) => ours !== theirs && areEqualWithout(differences, theirs, ours))
-      .map((ours) => {
-        const isNeeded = (one: Difference) =>
-          !areEqualWithout(
-            differences.filter((each) => each !== one),
-            theirs,
-            ours,
-          );
-        return { theirs, ours, differing: differences.filter(isNeeded) };
-      }),
-  );
-  return near.toSorted((a, b) => a.differing.length - b.differing.length)[0];
-}
-
-/** `id` names the only difference; `undefined` if there are several. */
-function explainNearMiss(facts: Facts, id?: string): FoundCause | undefined {
-  const near = findNearMiss(facts);
-  if (near === undefined) return undefined;
-  const { theirs, ours, differing } = near;
-  const [only] = differing.length === 1 ? differing : [];
-  if (only?.id !== id) return undefined;
+/** A cause for audiences that are equal once `remove` has removed what people overlook. */
+function explainNearMiss(id: string, note: string, remove: (text: string) => string): Cause {
   return {
-    fix: facts.force.labels.audience.set(showText(theirs)),
-    ...(ours === ours.trim() && { or: `request ${showText(ours)} in the client` }),
-    trial: { audience: theirs },
-    note: only?.note ?? `only these differ: ${differing.map(({ what }) => what).join(', ')}`,
+    id,
+    reasons: ['invalid_audience'],
+    meaning: `The audience of the token is the audience of this API: ${note}.`,
+    note,
+    find: ({ seen, force }) => {
+      const theirs = audiencesOf(seen.claims).find((each) =>
+        force.audiences.some((ours) => ours !== each && remove(ours) === remove(each)),
+      );
+      const ours = force.audiences.find((each) => theirs !== undefined && remove(each) === remove(theirs));
+      if (theirs === undefined || ours === undefined) return undefined;
+      return {
+        fix: force.labels.audience.set(showText(theirs)),
+        or: `request ${showText(ours)} in the client`,
+        trial: { audience: theirs },
+      };
+    },
   };
 }
 
@@ -98,19 +44,19 @@ export const audienceCauses: readonly Cause[] = [
       return isLikely && { note: 'nonce is a claim of ID tokens' };
     },
   },
-  ...differences.map(
-    ({ id, what }): Cause => ({
-      id,
-      reasons: ['invalid_audience'],
-      meaning: `The audience of the token and the audience of this API differ in one thing only: ${what}.`,
-      find: (facts) => explainNearMiss(facts, id),
-    }),
-  ),
+  explainNearMiss('audience_slash', 'only the slash at the end differs', (text) => text.replace(/\/$/, '')),
+  explainNearMiss('audience_case', 'only upper and lower case differ', (text) => text.toLowerCase()),
   {
-    id: 'audience_spelling',
+    id: 'audience_is_scope',
     reasons: ['invalid_audience'],
-    meaning: `The audience of the token and the audience of this API differ only in these: ${differences.map(({ what }) => what).join(', ')}.`,
-    find: (facts) => explainNearMiss(facts),
+    meaning: 'The client requested a scope as the audience, or the provider writes the scopes into aud.',
+    fix: 'Request the audience of this API in the client, and the scope with the parameter scope.',
+    note: 'aud equals the scopes of the token',
+    find: ({ seen: { claims } }) => {
+      const audiences = audiencesOf(claims).flatMap(namesOf);
+      const scopes = namesOf(claims['scope'] ?? claims['scp']);
+      return audiences.length > 0 && audiences.every((each) => scopes.includes(each));
+    },
   },
   {
     id: 'cognito_no_audience',
@@ -135,24 +81,6 @@ export const audienceCauses: readonly Cause[] = [
       const [only, ...others] = audiencesOf(claims);
       if (only !== 'account' || others.length > 0) return undefined;
       return audiences.length === 0 || { trial: { claims: { aud: audiences } } };
-    },
-  },
-  {
-    id: 'entra_audience',
-    reasons: ['invalid_audience'],
-    meaning: 'Microsoft Entra names an API by its GUID or by its URI (api://…), and the setting has the other one.',
-    find: ({ seen, force }) => {
-      const [theirs] = audiencesOf(seen.claims);
-      const name = theirs?.replace(/^api:\/\//, '');
-      if (theirs === undefined || name === undefined || !guid.test(name)) return undefined;
-      const ours = force.audiences.find((each) => each.startsWith('api://') !== theirs.startsWith('api://'));
-      if (ours === undefined) return undefined;
-      const isOne = ours.replace(/^api:\/\//, '').toLowerCase() === name.toLowerCase();
-      return {
-        fix: force.labels.audience.set(showText(theirs)),
-        note: isOne ? 'the GUID is equal, only api:// differs' : 'Entra wrote the GUID of the API into aud',
-        ...(isOne && { trial: { audience: theirs } }),
-      };
     },
   },
   {

@@ -8,8 +8,7 @@ export interface Trial {
   readonly authorization?: string;
   /** External URL that the service sees. */
   readonly url?: string;
-  /** Members of the token's header, of its claims, and of the proof's claims; `undefined` removes one. */
-  readonly header?: JsonObject;
+  /** Members of the token's claims and of the proof's claims; `undefined` removes one. */
   readonly claims?: JsonObject;
   readonly proofClaims?: JsonObject;
   /** Settings. */
@@ -20,8 +19,6 @@ export interface Trial {
   readonly scopeClaim?: string;
   readonly subject?: 'optional';
   readonly mode?: 'allowed';
-  /** Scopes that the route requires. */
-  readonly scopes?: readonly string[];
 }
 
 /** A cause that matches. */

@@ -1,15 +1,16 @@
 import { showText } from '../../core/shown-text.ts';
 import type { Facts } from '../facts.ts';
-import { decodeBase64, decodePercent, findTokenMember, isHidden, removeHidden } from '../input/repair.ts';
+import { decodePercent, isHidden, removeHidden } from '../input/repair.ts';
 import type { Cause, FoundCause } from './cause.ts';
 import { isForeign } from './foreign-tokens.ts';
 
+/** A token, with or without a scheme. */
+const schemeForm = /^(?:(\w+)[ :=]+)?["'`]?(ey[\w-]+\.[\w-]+\.[\w-]*)["'`]?$/;
 const jwt = /^["'`]?ey[\w-]+\.[\w-]+\.[\w-]*["'`]?$/;
 const placeholder =
   /^["'`]?(?:undefined|null|none|nil|nan|true|false|\[object \w+\]|promise|token|access_?token|your[\w-]*|<[^>]*>|\$\{?\w+\}?|\$\{[^}]*\}|\$\w+(?:[.:]\w+)+|%\w+%|\{\{?[^}]*\}?\}|xxx+|\.\.\.|…)["'`]?$/i;
 const quotes = /^["'`“‘]|["'`”’]$/;
 const tokenName = /^(?:access_?token|id_?token|token|jwt|auth(?:orization)?|bearer)$/i;
-const credentialsForm = /^(bearer|dpop) +([\s\S]+)$/i;
 
 /** Reasons for credentials that are not a token. */
 const shapeReasons = ['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_header'];
@@ -22,13 +23,6 @@ const changedReasons = [
 /** The value of the header that fixes the request; `undefined` if there is none. */
 function authorize(authorization: string | undefined): Partial<FoundCause> | undefined {
   return authorization === undefined ? undefined : { trial: { authorization } };
-}
-
-/** Finds a token in another form after the scheme. */
-function repairToken({ seen }: Facts, repair: (token: string) => string | undefined): Partial<FoundCause> | undefined {
-  const [, scheme, token] = credentialsForm.exec(seen.authorization ?? '') ?? [];
-  const repaired = token && repair(token);
-  return repaired === undefined ? undefined : authorize(`${scheme} ${repaired}`);
 }
 
 type Pair = readonly [name: string, value: string];
@@ -98,25 +92,22 @@ export const credentialCauses: readonly Cause[] = [
     },
   },
   {
-    id: 'token_empty',
-    reasons: ['missing_credentials'],
-    meaning: 'The header has only a scheme: the variable of the token is empty.',
-    fix: 'Check the program or the variable that provides the token: it is empty.',
-    note: 'nothing after the scheme',
-    find: ({ seen: { authorization } }) => /^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim()),
-  },
-  {
     id: 'placeholder_token',
     reasons: [...shapeReasons, 'missing_credentials'],
-    meaning: 'The token is a placeholder: a variable that is not set, or a word of a guide.',
+    meaning: 'The token is a placeholder: a variable that is not set or empty, or a word of a guide.',
     note: 'a placeholder, not a token',
-    find: ({ seen: { token } }) =>
-      placeholder.test(token) &&
-      findTokenMember(token) === undefined && {
-        fix: /^["'`]?\$/.test(token)
-          ? 'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.'
-          : 'Await the login in the client and use the token of its response. In a shell, set the variable.',
-      },
+    find: ({ seen: { authorization, token } }) => {
+      if (/^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim())) {
+        return { fix: 'Check the program or the variable that provides the token.', note: 'nothing after the scheme' };
+      }
+      return (
+        placeholder.test(token) && {
+          fix: /^["'`]?\$/.test(token)
+            ? 'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.'
+            : 'Await the login in the client and use the token of its response. In a shell, set the variable.',
+        }
+      );
+    },
   },
   {
     id: 'scheme_doubled',
@@ -154,42 +145,15 @@ export const credentialCauses: readonly Cause[] = [
       authorization !== null && isHidden(authorization) && authorize(removeHidden(authorization)),
   },
   {
-    id: 'base64_token',
-    reasons: changedReasons,
-    meaning: 'The client sent base64 of a token, as a Kubernetes Secret stores it.',
-    fix: 'Decode the value before it is sent: base64 -d.',
-    note: 'base64 of a token, not the token',
-    find: (facts) => repairToken(facts, decodeBase64),
-  },
-  {
-    id: 'token_response_sent',
-    reasons: changedReasons,
-    meaning: 'The client sent the entire token response instead of its member access_token.',
-    fix: 'Send only access_token of the token response. In a shell: jq -r .access_token',
-    note: 'a token response, not a token',
-    find: (facts) => repairToken(facts, findTokenMember),
-  },
-  {
-    id: 'scheme_other',
-    reasons: ['unsupported_scheme'],
-    meaning: 'The client sends the token with a scheme other than Bearer, such as JWT or Token.',
-    fix: 'Write Bearer instead: Authorization: Bearer <token>.',
-    find: ({ seen: { authorization } }) => {
-      const form = /^(\w+)[ :=]+["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?$/;
-      const [, scheme = '', token] = form.exec(authorization ?? '') ?? [];
-      if (token === undefined || /^(?:bearer|dpop)$/i.test(scheme)) return undefined;
-      return { ...authorize(`Bearer ${token}`), note: `the scheme is "${showText(scheme, 20)}"` };
-    },
-  },
-  {
     id: 'scheme_missing',
     reasons: ['unsupported_scheme'],
-    meaning: 'The header has the token without a scheme.',
+    meaning: 'The header has the token without a scheme, or with a scheme other than Bearer, such as JWT or Token.',
     fix: 'Write Bearer and one space before the token: Authorization: Bearer <token>.',
-    note: 'there is no scheme',
     find: ({ seen: { authorization } }) => {
-      const value = (authorization ?? '').trim();
-      return jwt.test(value) && authorize(`Bearer ${value}`);
+      const [, scheme, token] = schemeForm.exec((authorization ?? '').trim()) ?? [];
+      if (token === undefined || /^(?:bearer|dpop)$/i.test(scheme ?? '')) return undefined;
+      const note = scheme === undefined ? 'there is no scheme' : `the scheme is "${showText(scheme, 20)}"`;
+      return { ...authorize(`Bearer ${token}`), note };
     },
   },
   {
@@ -208,12 +172,12 @@ export const credentialCauses: readonly Cause[] = [
     id: 'opaque_no_audience',
     reasons: ['opaque_token'],
     meaning: 'The client requested no audience, so the provider issued an opaque token for its own userinfo endpoint.',
-    fix: 'Request the audience of this API in the client (Auth0: audience=…; others: resource=…).',
+    fix: 'Request the audience of this API in the client (Auth0: audience=…; others: resource=…), or turn on JWT access tokens at the provider.',
     note: 'random characters, not a JWT',
     find: (facts) => {
       const { token } = facts.seen;
       if (!/^[\w~+/=-]{16,}$/.test(token) || placeholder.test(token)) return undefined;
-      if (isForeign(facts) || decodeBase64(token) !== undefined) return undefined;
+      if (isForeign(facts)) return undefined;
       if (facts.force.labels.introspection === undefined) return true;
       return { or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)' };
     },

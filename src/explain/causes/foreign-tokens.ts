@@ -77,23 +77,6 @@ export const foreignTokenCauses: readonly Cause[] = [
     fix: `${getAccessToken} Firebase issues no access tokens for other APIs.`,
     find: isFrom(/^https:\/\/securetoken\.google\.com\//),
   },
-  {
-    id: 'supabase_key',
-    reasons,
-    meaning: 'The client sent an API key of Supabase, which is a JWT signed with a shared secret.',
-    note: 'an API key of Supabase (anon or service_role)',
-    fix: 'Send access_token of the session of the user, and configure Supabase to sign with an asymmetric key.',
-    find: ({ seen: { claims } }) =>
-      claims['iss'] === 'supabase' && /^(?:anon|service_role)$/.test(textOf(claims['role'])),
-  },
-  {
-    id: 'encrypted_for_provider',
-    reasons,
-    meaning: 'The provider encrypted the token for itself, because the client requested no audience.',
-    note: 'encrypted with dir: only the provider can read it',
-    fix: 'Request the audience of this API in the client (Auth0: audience=…).',
-    find: ({ seen: { token, header } }) => header['alg'] === 'dir' && token.split('.').length === 5,
-  },
 ];
 
 /** Reports whether the credentials are a token that is not an access token for an API. */

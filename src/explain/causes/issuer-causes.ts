@@ -1,16 +1,13 @@
 import { showUrl } from '../../core/http/shown-url.ts';
 import { showText } from '../../core/shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
-import type { Cause, FoundCause } from './cause.ts';
+import type { Cause } from './cause.ts';
 import { oktaOrg } from './key-causes.ts';
 
 const withoutSlash = (text: string): string => text.replace(/\/$/, '');
 
 /** Names inside one network: without a dot, or with a suffix that is not public. */
 const internalName = /^(?:[^.]+|.*\.(?:local|internal|svc|lan|intranet|localhost|test))$|^\[|^[\d.]+$/i;
-
-const entraIssuer = /^https:\/\/login\.microsoftonline\.com\/[\da-f-]{36}\/v2\.0$/i;
-const entraLogin = /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers|\{tenantid\})(?:\/|$)/i;
 
 const parse = (text: string): URL | undefined => (URL.canParse(text) ? new URL(text) : undefined);
 
@@ -27,26 +24,29 @@ function findPair(facts: Facts, is: (theirs: URL, ours: URL) => boolean): readon
   return theirs && ours && [theirs, ours];
 }
 
-/** Reports whether both are one provider under two names: equal paths, and an internal name or another port. */
-function isAlias(theirs: URL, ours: URL): boolean {
-  if (withoutSlash(theirs.pathname) !== withoutSlash(ours.pathname) || theirs.host === ours.host) return false;
-  if (theirs.hostname === ours.hostname) return true;
-  return internalName.test(theirs.hostname) || internalName.test(ours.hostname);
-}
+const haveOnePath = (theirs: URL, ours: URL): boolean =>
+  withoutSlash(theirs.pathname) === withoutSlash(ours.pathname) && theirs.host !== ours.host;
+
+/** Reports whether one of two names is inside a network, or only the port differs. */
+const isNear = (theirs: URL, ours: URL): boolean =>
+  theirs.hostname === ours.hostname || internalName.test(theirs.hostname) || internalName.test(ours.hostname);
+
+/** Reports whether both are one provider under two names: it has signed the token, or the keys are not known. */
+const isAlias =
+  ({ isKeyKnown }: Facts) =>
+  (theirs: URL, ours: URL): boolean =>
+    haveOnePath(theirs, ours) && (isKeyKnown ?? isNear(theirs, ours));
 
 /** Reports whether both are tenants, realms or stages of one provider. */
-function isSibling(theirs: URL, ours: URL): boolean {
-  if (isAlias(theirs, ours)) return false;
-  if (theirs.host === ours.host) return withoutSlash(theirs.pathname) !== withoutSlash(ours.pathname);
-  const parent = (url: URL): string => url.hostname.split('.').slice(1).join('.');
-  return parent(theirs).includes('.') && parent(theirs) === parent(ours);
-}
-
-/** Trusts the issuer of the token. */
-function trust(facts: Facts): Partial<FoundCause> {
-  const issuer = issuerOf(facts);
-  return { fix: facts.force.labels.issuer.set(showText(issuer)), trial: { issuer } };
-}
+const isSibling =
+  (facts: Facts) =>
+  (theirs: URL, ours: URL): boolean => {
+    if (isAlias(facts)(theirs, ours)) return false;
+    if (theirs.host === ours.host) return withoutSlash(theirs.pathname) !== withoutSlash(ours.pathname);
+    const parent = (url: URL): string => url.hostname.split('.').slice(1).join('.');
+    const isStage = parent(theirs).includes('.') && parent(theirs) === parent(ours);
+    return isStage || (haveOnePath(theirs, ours) && isNear(theirs, ours));
+  };
 
 export const issuerCauses: readonly Cause[] = [
   {
@@ -70,9 +70,10 @@ export const issuerCauses: readonly Cause[] = [
     meaning: 'The issuer of the token and the trusted issuer differ only by the slash at the end.',
     note: 'only the slash at the end differs',
     find: (facts) => {
-      const theirs = issuerOf(facts);
-      const isOnlySlash = (ours: string) => ours !== theirs && withoutSlash(ours) === withoutSlash(theirs);
-      return facts.force.issuers.some(isOnlySlash) && trust(facts);
+      const issuer = issuerOf(facts);
+      const isOnlySlash = (ours: string) => ours !== issuer && withoutSlash(ours) === withoutSlash(issuer);
+      const isFound = facts.force.issuers.some(isOnlySlash);
+      return isFound && { fix: facts.force.labels.issuer.set(showText(issuer)), trial: { issuer } };
     },
   },
   {
@@ -89,31 +90,19 @@ export const issuerCauses: readonly Cause[] = [
     },
   },
   {
-    id: 'entra_common',
-    reasons: ['invalid_issuer'],
-    meaning: 'The setting has the address for logins of any tenant of Microsoft Entra. Tokens name their tenant.',
-    note: '/common is for logins; the issuer names the tenant',
-    find: (facts) =>
-      entraIssuer.test(issuerOf(facts)) &&
-      facts.force.issuers.some((issuer) => entraLogin.test(issuer)) &&
-      trust(facts),
-  },
-  {
     id: 'issuer_host_alias',
     reasons: ['invalid_issuer'],
     meaning: 'The provider has two names, such as an internal and a public name, and the token has the other.',
+    fix: 'Give the provider one public address (Keycloak: the option hostname), and use only that in clients.',
     find: (facts) => {
-      const [theirs, ours] = findPair(facts, isAlias) ?? [];
-      if (theirs === undefined || ours === undefined) return undefined;
-      const oneAddress =
-        'Give the provider one public address (Keycloak: the option hostname), and use only that in clients.';
+      const [theirs] = findPair(facts, isAlias(facts)) ?? [];
+      if (theirs === undefined) return undefined;
       const note = `the token was issued as ${showText(theirs.host)}`;
       // The settings refuse an issuer without TLS.
-      if (theirs.protocol !== 'https:') return { fix: oneAddress, note };
-      const line = facts.force.labels.issuer.set(showText(issuerOf(facts)));
-      // One host with another port or scheme: the setting is wrong more often than the provider.
-      const [fix, or] = theirs.hostname === ours.hostname ? [line, oneAddress] : [oneAddress, line];
-      return { fix, or, note };
+      return {
+        note,
+        ...(theirs.protocol === 'https:' && { or: facts.force.labels.issuer.set(showText(issuerOf(facts))) }),
+      };
     },
   },
   {
@@ -122,14 +111,13 @@ export const issuerCauses: readonly Cause[] = [
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
     note: 'another tenant, realm or stage of the provider',
     find: (facts) => {
-      const [theirs, ours] = findPair(facts, isSibling) ?? [];
+      const [theirs, ours] = findPair(facts, isSibling(facts)) ?? [];
       if (theirs === undefined || ours === undefined) return undefined;
       // Tokens of these two providers have their own causes.
-      if (entraLogin.test(ours.href) || theirs.hostname === 'sts.windows.net' || oktaOrg.test(theirs.href))
-        return undefined;
+      if (theirs.hostname === 'sts.windows.net' || oktaOrg.test(theirs.href)) return undefined;
       return {
         fix: `Log in at ${showUrl(ours.href)} in the client`,
-        or: facts.force.labels.issuer.set(showText(issuerOf(facts))),
+        ...(theirs.protocol === 'https:' && { or: facts.force.labels.issuer.set(showText(issuerOf(facts))) }),
       };
     },
   },

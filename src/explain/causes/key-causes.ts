@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../core/jose/json.ts';
 import { showText } from '../../core/shown-text.ts';
 import { type Facts, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
@@ -17,23 +18,25 @@ const signatureLengths: Readonly<Record<string, readonly number[]>> = {
   EdDSA: [64],
 };
 
-/** Most bytes that are treated as additional to a signature. */
+/** Most bytes that a signature exceeds an allowed length by, if the token has more at its end. */
 const fewBytes = 12;
 
-/** The length of the signature, and the lengths that its algorithm allows. */
-function measureSignature({ seen: { token, header } }: Facts) {
-  const signature = token.split('.')[2] ?? '';
+/** Describes how a token is incomplete; `undefined` if it may be complete. */
+function describeCut({ seen: { token, header } }: Facts): string | undefined {
+  if (/(?:\.\.\.|…)$/.test(token)) return 'it ends with dots';
+  const parts = token.split('.');
+  const [first = '', second = '', signature = ''] = parts;
+  if (parts.length > 3 || /[\s"'`]/.test(token)) return undefined;
+  if (!first.startsWith('ey')) {
+    return parts.length === 3 && second.startsWith('ey') ? 'it does not begin like a token (ey…)' : undefined;
+  }
+  if (parts.length < 3) return `${parts.length} of 3 parts`;
   const alg = textOf(header['alg']);
   const allowed = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)] ?? [];
   const length = Math.floor((signature.length * 3) / 4);
-  const nearest = allowed.find((each) => length > each && length - each <= fewBytes);
-  return { signature, alg, allowed, length, nearest };
-}
-
-function ageOf({ seen, now }: Facts): 'young' | 'old' | undefined {
-  const { iat, iss } = seen.claims;
-  if (typeof iat !== 'number' || oktaOrg.test(textOf(iss))) return undefined;
-  return iat > now - young ? 'young' : 'old';
+  const isComplete = allowed.some((each) => length >= each && length - each <= fewBytes);
+  const isCut = !isComplete && allowed.some((each) => each > length);
+  return isCut ? `${length} bytes of signature; ${alg} has ${allowed.join(', ')}` : undefined;
 }
 
 export const keyCauses: readonly Cause[] = [
@@ -52,19 +55,29 @@ export const keyCauses: readonly Cause[] = [
   {
     id: 'key_rotated',
     reasons: ['unknown_kid'],
-    meaning: 'The provider has changed its keys and no longer publishes the key of this token.',
-    fix: 'Get a new token in the client.',
-    note: 'the token is more than 10 minutes old: its key may have been replaced',
-    find: (facts) => ageOf(facts) === 'old',
+    meaning: 'The provider has changed its keys: the key of this token is not published any more, or not yet.',
+    find: ({ seen, now }) => {
+      const { iat, iss } = seen.claims;
+      if (typeof iat !== 'number' || oktaOrg.test(textOf(iss))) return undefined;
+      return iat > now - young
+        ? {
+            fix: 'Try again in a minute: the keys are fetched again.',
+            note: 'the token is new: the provider may have changed its keys',
+          }
+        : {
+            fix: 'Get a new token in the client.',
+            note: 'the token is more than 10 minutes old: its key may have been replaced',
+          };
+    },
   },
   {
     id: 'other_environment',
     reasons: ['unknown_kid'],
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
-    note: 'the token is new, and its key is not published',
-    find: (facts) =>
-      ageOf(facts) === 'young' && {
-        fix: `Compare the address of the login in the client with ${facts.force.issuers.join(', ')}`,
+    note: 'the key of the token is not published',
+    find: ({ seen: { claims }, force: { issuers } }) =>
+      !oktaOrg.test(textOf(claims['iss'])) && {
+        fix: `Compare the address of the login in the client with ${issuers.join(', ')}`,
       },
   },
   {
@@ -73,7 +86,7 @@ export const keyCauses: readonly Cause[] = [
     meaning: 'The provider signs with an algorithm that is not allowed here.',
     find: ({ seen, force: { algorithms, labels } }) => {
       const alg = textOf(seen.header['alg']);
-      if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$/.test(alg) || algorithms.includes(alg)) return undefined;
+      if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/.test(alg) || algorithms.includes(alg)) return undefined;
       return {
         fix: labels.algorithms.set([...algorithms, alg].join(',')),
         or: `at the provider, sign with ${algorithms.join(' or ')}`,
@@ -95,28 +108,31 @@ export const keyCauses: readonly Cause[] = [
   {
     id: 'encrypted',
     reasons: ['encrypted_token'],
-    meaning: 'The token is encrypted (five parts), so only its recipient could read it.',
+    meaning: 'The token is encrypted (five parts), so only its recipient can read it.',
     fix: 'At the provider, turn the encryption of access tokens off, or request the audience of this API.',
-    note: 'five parts instead of three',
     find: (facts) => {
-      const { token } = facts.seen;
-      return token.split('.').length === 5 && !token.includes('...') && !isForeign(facts);
+      const { token, header } = facts.seen;
+      if (token.split('.').length !== 5 || token.includes('...') || isForeign(facts)) return undefined;
+      if (header['alg'] !== 'dir') return { note: 'five parts instead of three' };
+      // Without an audience, the provider encrypts the token for itself.
+      return {
+        fix: 'Request the audience of this API in the client (Auth0: audience=…).',
+        note: 'encrypted with dir: only the provider can read it',
+      };
     },
   },
   {
-    id: 'token_with_more',
-    reasons: ['malformed_encoding', 'invalid_signature'],
-    meaning:
-      'The token has additional characters at its end: an encoded line break, or a character of the text around it.',
-    fix: 'Remove the characters after the token. In a shell, printf %s and jq -j write no line break.',
-    find: (facts) => {
-      const { token } = facts.seen;
-      const { signature, alg, nearest } = measureSignature(facts);
-      if (nearest === undefined || /[\s"'`“”‘’]/.test(token) || token.split('.').length !== 3) return undefined;
-      const more = signature.length - Math.ceil((nearest * 4) / 3);
+    id: 'certificate_bound_token',
+    reasons: ['unsupported_cnf'],
+    meaning: 'The token is bound to a client certificate, and client certificates are not read here.',
+    note: 'cnf has x5t#S256, and client certificates are not read',
+    find: ({ seen: { claims }, force: { labels } }) => {
+      const { cnf } = claims;
+      const label = labels.clientCertificate;
+      if (!isJsonObject(cnf) || cnf['x5t#S256'] === undefined) return undefined;
       return {
-        trial: { authorization: `Bearer ${token.slice(0, -more)}` },
-        note: `${more} more ${more === 1 ? 'character' : 'characters'} than a signature of ${alg} has`,
+        fix: label === undefined ? 'At the provider, issue unbound tokens to this client.' : label.set('FILE'),
+        ...(label !== undefined && { or: 'at the provider, issue unbound tokens to this client' }),
       };
     },
   },
@@ -129,17 +145,8 @@ export const keyCauses: readonly Cause[] = [
     meaning: 'A part of the token is missing: it was copied incompletely, or a column or a header has a limit.',
     fix: 'Copy the entire token. If a program stores it, check the limit of its length there.',
     find: (facts) => {
-      const { token } = facts.seen;
-      if (/(?:\.\.\.|…)$/.test(token)) return { note: 'it ends with dots' };
-      const parts = token.split('.');
-      if (parts.length === 3 && !token.startsWith('ey') && parts[1]?.startsWith('ey') && !/[\s"'`]/.test(token))
-        return { note: 'it does not begin like a token (ey…)' };
-      if (!token.startsWith('ey') || parts.length > 3 || /\s/.test(token)) return undefined;
-      if (parts.length < 3) return { note: `${parts.length} of 3 parts` };
-      const { alg, allowed, length, nearest } = measureSignature(facts);
-      // A few bytes more than a signature: token_with_more.
-      const isCut = !allowed.includes(length) && allowed.some((each) => each > length) && nearest === undefined;
-      return isCut && { note: `${length} bytes of signature; ${alg} has ${allowed.join(', ')}` };
+      const note = describeCut(facts);
+      return note !== undefined && { note };
     },
   },
 ];

@@ -3,32 +3,12 @@ import { showText } from '../../core/shown-text.ts';
 import { type Facts, namesOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 
-const scopeClaims = [
-  {
-    id: 'scope_in_scp',
-    claim: 'scp',
-    meaning: 'The scopes are in the claim scp, as Okta and Microsoft Entra write them.',
-  },
-  { id: 'scope_in_scopes', claim: 'scopes', meaning: 'The scopes are in a claim scopes instead of scope.' },
-] as const;
-
 const addSub = 'At the provider, add sub to these tokens (RFC 9068 §2.2).';
 
 const scopeReasons = ['insufficient_scope', 'no_accepted_scope'];
 
 function isEnough(names: readonly string[], { force }: Facts): boolean {
   return force.scopes.some((scope) => names.includes(scope));
-}
-
-/** The scopes of the token that equal the required ones except for a prefix, such as `https://api.example/`. */
-function findPrefixed({ seen, force }: Facts): readonly string[] | undefined {
-  const { scope, scp } = seen.claims;
-  const held = namesOf(scope ?? scp);
-  if (force.scopes.every((name) => held.includes(name))) return undefined;
-  const written = force.scopes.flatMap(
-    (name) => held.find((each) => each === name || each.endsWith(`/${name}`) || name.endsWith(`/${each}`)) ?? [],
-  );
-  return written.length === force.scopes.length ? written : undefined;
 }
 
 /** The required names, if commas separate the scopes. */
@@ -44,12 +24,6 @@ function rolesOf(claims: JsonObject): readonly (readonly [claim: string, names: 
     .filter(([, names]) => names.length > 0);
 }
 
-/** Reports whether another cause explains the lack of scopes. */
-function isElsewhere(facts: Facts): boolean {
-  const { claims } = facts.seen;
-  return scopeClaims.some(({ claim }) => isEnough(namesOf(claims[claim]), facts)) || findPrefixed(facts) !== undefined;
-}
-
 /** The setting that reads scopes from another claim or form, if the command has it. */
 function readFrom({ force }: Facts, claim: string): string {
   return (
@@ -59,36 +33,19 @@ function readFrom({ force }: Facts, claim: string): string {
 }
 
 export const scopeCauses: readonly Cause[] = [
-  ...scopeClaims.map(
-    ({ id, claim, meaning }): Cause => ({
-      id,
-      reasons: scopeReasons,
-      meaning,
-      find: (facts) => {
-        const { seen, force } = facts;
-        const names = namesOf(seen.claims[claim]);
-        if (seen.claims['scope'] !== undefined || !isEnough(names, facts)) return undefined;
-        const scope = names.join(' ');
-        return {
-          fix: readFrom(facts, claim),
-          note: `scope is absent, ${claim} has ${showText(scope)}`,
-          trial: force.labels.scopeClaim === undefined ? { claims: { scope } } : { scopeClaim: claim },
-        };
-      },
-    }),
-  ),
   {
-    id: 'scope_prefixed',
+    id: 'scope_in_scp',
     reasons: scopeReasons,
-    meaning: 'The scopes of the token and of the route differ by the identifier of the API before them.',
+    meaning: 'The scopes are in the claim scp, as Okta and Microsoft Entra write them.',
     find: (facts) => {
-      const scopes = findPrefixed(facts);
-      if (scopes === undefined) return undefined;
-      const written = showText(scopes.join(' '));
+      const { seen, force } = facts;
+      const names = namesOf(seen.claims['scp']);
+      if (seen.claims['scope'] !== undefined || !isEnough(names, facts)) return undefined;
+      const scope = names.join(' ');
       return {
-        fix: `Require the scope as the provider writes it: ${written}`,
-        note: `the token has ${written}, the route requires ${showText(facts.force.scopes.join(' '))}`,
-        trial: { scopes },
+        fix: readFrom(facts, 'scp'),
+        note: `scope is absent, scp has ${showText(scope)}`,
+        trial: force.labels.scopeClaim === undefined ? { claims: { scope } } : { scopeClaim: 'scp' },
       };
     },
   },
@@ -98,11 +55,10 @@ export const scopeCauses: readonly Cause[] = [
     meaning:
       'The token lacks a scope that the route requires: the client did not request it, or the provider did not grant it.',
     find: (facts) => {
-      const { claims } = facts.seen;
+      const { scope, scp } = facts.seen.claims;
       const { scopes } = facts.force;
-      const { scope } = claims;
-      // With commas it is sufficient: scope_with_commas.
-      if (isElsewhere(facts) || isEnough(splitCommas(scope), facts)) return undefined;
+      // With commas or in scp it is sufficient: scope_with_commas, scope_in_scp.
+      if (isEnough(namesOf(scp), facts) || isEnough(splitCommas(scope), facts)) return undefined;
       if (scope !== undefined && typeof scope !== 'string') return undefined;
       const held = namesOf(scope);
       const lacking = scopes.filter((name) => !held.includes(name)).join(' ');
@@ -115,7 +71,9 @@ export const scopeCauses: readonly Cause[] = [
         };
       }
       // A role of this name is the better explanation; many tokens have both scopes and permissions.
-      const isRole = rolesOf(claims).some(([claim, names]) => claim !== 'permissions' && isEnough(names, facts));
+      const isRole = rolesOf(facts.seen.claims).some(
+        ([claim, names]) => claim !== 'permissions' && isEnough(names, facts),
+      );
       return !isRole && { fix, note: 'the token has no scopes' };
     },
   },
@@ -125,11 +83,11 @@ export const scopeCauses: readonly Cause[] = [
     meaning: 'The token has roles or permissions, and the route requires a scope.',
     fix: 'At the provider, map the role to a scope of this API, and request that scope in the client.',
     find: (facts) => {
-      const { claims } = facts.seen;
+      const { scope, scp } = facts.seen.claims;
       const { permissionsClaim } = facts.force.labels;
-      if (isElsewhere(facts)) return undefined;
-      const roles = rolesOf(claims);
-      const [claim] = roles.find(([, names]) => isEnough(names, facts)) ?? (claims['scope'] ? [] : (roles[0] ?? []));
+      if (isEnough(namesOf(scp), facts)) return undefined;
+      const roles = rolesOf(facts.seen.claims);
+      const [claim] = roles.find(([, names]) => isEnough(names, facts)) ?? (scope ? [] : (roles[0] ?? []));
       if (claim === undefined) return undefined;
       const note = `the token has ${claim}`;
       if (permissionsClaim === undefined) return { note };
@@ -162,14 +120,15 @@ export const scopeCauses: readonly Cause[] = [
   {
     id: 'machine_token_without_sub',
     reasons: ['malformed_sub'],
-    meaning: 'The provider omits sub in tokens of the client credentials grant.',
+    meaning: 'The provider omits sub in tokens of the client credentials grant, or writes null.',
     fix: addSub,
-    note: 'the token names the client, and sub is absent',
     find: ({ seen: { claims }, force: { labels } }) => {
       const isNamed = typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string';
-      if (claims['sub'] !== undefined || !isNamed) return undefined;
-      if (labels.subject === undefined) return { trial: { claims: { sub: 'a client' } } };
-      return { fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
+      const { sub = null } = claims;
+      if (sub !== null || !isNamed) return undefined;
+      const note = `the token names the client, and sub is ${'sub' in claims && claims['sub'] === null ? 'null' : 'absent'}`;
+      if (labels.subject === undefined) return { note, trial: { claims: { sub: 'a client' } } };
+      return { note, fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
     },
   },
 ];

@@ -1,6 +1,4 @@
 import type { JsonObject } from '../../core/jose/json.ts';
-import { showText } from '../../core/shown-text.ts';
-import { textOf } from '../facts.ts';
 import { formatDuration } from '../shown-time.ts';
 import type { Cause } from './cause.ts';
 
@@ -8,11 +6,6 @@ import type { Cause } from './cause.ts';
 const latest = 10 ** 11;
 /** Seconds: the largest usual difference of two clocks; more is a time zone, or a token written by hand. */
 const maxDrift = 6 * 3600;
-
-const halfHour = 1800;
-/** Seconds: the largest offset of a time zone, and the usual age of a token when it is pasted. */
-const maxZone = 14 * 3600 + 120;
-const fresh = 120;
 
 const timeNames = ['exp', 'nbf', 'iat'] as const;
 
@@ -26,26 +19,6 @@ function leadOf({ iat, nbf }: JsonObject, now: number): number {
   return Math.max(0, ...times.map((time) => time - now));
 }
 
-/** The number of seconds that a string is; `undefined` for other values. */
-function readString(time: unknown): number | undefined {
-  const text = textOf(time);
-  const seconds = /^\d{1,11}(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  return text === '' || Number.isNaN(seconds) ? undefined : seconds;
-}
-
-function mapTimes(claims: JsonObject, change: (time: unknown) => unknown): JsonObject {
-  return Object.fromEntries(timeNames.filter((name) => name in claims).map((name) => [name, change(claims[name])]));
-}
-
-/** Seconds by which `iat` is wrong if it is off by whole hours, or by a half hour of a time zone. */
-function shiftOf({ iat }: JsonObject, now: number): number | undefined {
-  if (typeof iat !== 'number' || Math.abs(iat - now) > maxZone) return undefined;
-  const steps = Math.round((iat - now) / halfHour);
-  // A token that is an hour or two old has more often just expired.
-  const isZone = (steps % 2 === 0 || Math.abs(steps) >= 7) && (steps > 0 || steps <= -6);
-  return steps !== 0 && isZone && Math.abs(iat - now - steps * halfHour) <= fresh ? steps * halfHour : undefined;
-}
-
 export const timeCauses: readonly Cause[] = [
   {
     id: 'milliseconds',
@@ -55,34 +28,11 @@ export const timeCauses: readonly Cause[] = [
     find: ({ seen: { claims } }) => {
       const name = inMilliseconds(claims);
       if (name === undefined) return undefined;
-      const toSeconds = (time: unknown) => (Number(time) > latest ? Math.floor(Number(time) / 1000) : time);
-      return { note: `${name} is above 10^11`, trial: { claims: mapTimes(claims, toSeconds) } };
-    },
-  },
-  {
-    id: 'time_as_string',
-    reasons: ['malformed_exp', 'malformed_nbf', 'malformed_iat'],
-    meaning: 'The provider writes times as strings. RFC 7519 requires numbers.',
-    fix: 'At the provider, write times as numbers of seconds, without quotation marks.',
-    find: ({ seen: { claims } }) => {
-      const name = timeNames.find((each) => readString(claims[each]) !== undefined);
-      if (name === undefined) return undefined;
-      return {
-        note: `${name} is the string "${showText(textOf(claims[name]), 24)}"`,
-        trial: { claims: mapTimes(claims, (time) => readString(time) ?? time) },
-      };
-    },
-  },
-  {
-    id: 'local_time',
-    reasons: ['issued_in_future', 'not_yet_valid', 'expired'],
-    meaning: 'The provider writes its local time as UTC, so times are wrong by whole hours.',
-    fix: 'At the provider, write times in UTC (Date.now() / 1000, time.time(), DateTimeOffset.UtcNow).',
-    find: ({ seen: { claims }, now }) => {
-      const shift = shiftOf(claims, now);
-      if (shift === undefined) return undefined;
-      const direction = shift > 0 ? 'future' : 'past';
-      return { note: `iat is ${formatDuration(Math.abs(shift))} in the ${direction}: local time instead of UTC?` };
+      const times = timeNames.flatMap((each) => {
+        const time = claims[each];
+        return typeof time === 'number' && time > latest ? [[each, Math.floor(time / 1000)]] : [];
+      });
+      return { note: `${name} is above 10^11`, trial: { claims: Object.fromEntries(times) } };
     },
   },
   {
@@ -128,9 +78,10 @@ export const timeCauses: readonly Cause[] = [
       const { exp, iat } = claims;
       if (typeof exp !== 'number' || exp > now) return undefined;
       const lifetime = typeof iat === 'number' && exp > iat ? `; it lived for ${formatDuration(exp - iat)}` : '';
-      const note = `expired ${formatDuration(now - exp)} ago${lifetime}`;
-      // With a wrong time zone a new token has expired too.
-      return shiftOf(claims, now) === undefined ? { note, trial: { claims: { exp: Math.floor(now) + 60 } } } : { note };
+      return {
+        note: `expired ${formatDuration(now - exp)} ago${lifetime}`,
+        trial: { claims: { exp: Math.floor(now) + 60 } },
+      };
     },
   },
 ];

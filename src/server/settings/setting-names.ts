@@ -76,6 +76,7 @@ export function labelSettings(
     algorithms: label(settings.algorithms),
     externalUrl: label(settings.externalUrl),
     subject: label('subject'),
+    clientCertificate: label('tlsClientCa'),
   };
 }
 
