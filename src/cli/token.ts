@@ -72,7 +72,6 @@ function readOrder(values: Values): TokenOptions {
     validity: expired ? 'expired' : isEarly ? 'not-yet-valid' : undefined,
     key: values['unknown-key'] && 'unknown',
     claims: Object.keys(claims).length > 0 ? claims : undefined,
-    form: values.opaque && 'opaque',
   } as const);
 }
 

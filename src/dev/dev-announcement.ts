@@ -16,7 +16,6 @@ export interface ConsoleLink {
 
 export function announceProvider(idp: LocalIdp, audience: string): string {
   return `${describeProvider(idp)}
-  introspection    ${idp.introspectionEndpoint}
 
 # In the terminal of your own server, so that it trusts the certificate:
 export NODE_EXTRA_CA_CERTS=${idp.certificateFile}

@@ -3,11 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { clientIds } from '../../src/dev/provider/defaults.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { clientAuthorization } from '../../src/dev/tokens/dev-token.ts';
-import { createIntrospection, createResourceServer } from '../../src/index.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 
@@ -127,63 +125,4 @@ test('a request that is broken off → the provider goes on', async () => {
   socket.destroy();
   await new Promise((resolve) => socket.once('close', resolve));
   expect((await order()).status).toBe(200);
-});
-
-describe('introspection', () => {
-  const ask = async (token: string, authorization = clientAuthorization(secret)): Promise<Response> =>
-    call(idp.introspectionEndpoint, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded', authorization },
-      body: new URLSearchParams({ token }),
-    });
-
-  test('an opaque token → active, with its claims', async () => {
-    const token = await idp.token({ form: 'opaque', scope: 'read:messages', claims: { sub: 'alice' } });
-    const response = await ask(token);
-    expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({
-      active: true,
-      token_type: 'Bearer',
-      iss: idp.issuer,
-      sub: 'alice',
-      scope: 'read:messages',
-    });
-  });
-
-  test.each(['expired', 'not-yet-valid'] as const)(
-    'an opaque token that is %s → not active, and nothing else',
-    async (validity) => {
-      expect(await (await ask(await idp.token({ form: 'opaque', validity }))).json()).toEqual({ active: false });
-    },
-  );
-
-  test('unknown token → not active', async () => {
-    expect(await (await ask('x'.repeat(43))).json()).toEqual({ active: false });
-  });
-
-  test('a wrong secret → 401; no POST → 405; no token → 400', async () => {
-    expect((await ask('x', clientAuthorization('wrong'))).status).toBe(401);
-    expect((await call(idp.introspectionEndpoint)).status).toBe(405);
-    const headers = { authorization: clientAuthorization(secret) };
-    expect((await call(idp.introspectionEndpoint, { method: 'POST', headers, body: 'a=b' })).status).toBe(400);
-  });
-
-  test('resource server with introspection → admits the token', async () => {
-    const server = createResourceServer({
-      issuers: [],
-      audience: 'https://api.example/',
-      introspection: createIntrospection({
-        issuer: idp.issuer,
-        endpoint: idp.introspectionEndpoint,
-        clientId: clientIds.service,
-        clientSecret: secret,
-        ca: certificate,
-      }),
-    });
-    const token = await idp.token({ form: 'opaque', claims: { sub: 'alice' } });
-    const headers = new Headers({ authorization: `Bearer ${token}` });
-    const access = await server.authorize({ method: 'GET', url: 'https://api.example/', headers });
-    expect(access.claims['sub']).toBe('alice');
-    server.close();
-  });
 });

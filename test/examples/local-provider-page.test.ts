@@ -59,15 +59,6 @@ describe('docs/local-provider.md, in an empty folder', () => {
     for (const { file, text } of blocks) {
       if (file !== undefined) await packed.write(file.replace('examples/local-provider/', ''), text);
     }
-    const ask = `import { AccessError } from 'portcullis';
-import { resourceServer } from './opaque.ts';
-const headers = { authorization: \`Bearer \${process.argv[2]}\` };
-const judged = await resourceServer.judge(new Request('http://localhost/', { headers }), { scopes: ['read:messages'] });
-process.stdout.write(judged instanceof AccessError ? judged.reason : judged.claims.sub);
-resourceServer.close();
-process.exit();
-`;
-    await packed.write('ask.ts', ask);
     expect(await packed.compile()).toEqual([]);
     const words = wordsOf('dev --only-provider');
     const told = await start([main, ...words, '--idp-port', String(ports.idp)], async (text) =>
@@ -127,22 +118,4 @@ process.exit();
       if (!['--idp', '--method', '--nonce', '--help'].includes(flag)) expect(named).toContain(flag);
     }
   });
-
-  it('opaque tokens → introspected', async () => {
-    const opaque = await order('token', '--opaque', '--scope', 'read:messages', '--sub', 'alice');
-    const ask = async (token: string) => {
-      const { stdout } = await run(process.execPath, ['.built/ask.js', token], {
-        cwd: packed.folder,
-        env: environment,
-      });
-      return stdout;
-    };
-    const settle = async (token: string): Promise<string> => {
-      for (;;) {
-        const answer = await ask(token);
-        if (answer !== 'introspection_unavailable') return answer;
-      }
-    };
-    expect([await settle(opaque), await settle('another')]).toEqual(['alice', 'inactive_token']);
-  }, 60_000);
 });

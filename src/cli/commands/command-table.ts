@@ -81,7 +81,6 @@ export const commandTable = {
         isRepeated: true,
         meaning: 'Another claim. A VALUE that is JSON is read as JSON; null omits the claim.',
       },
-      opaque: { meaning: 'Not a JWT: only the introspection endpoint understands the token.' },
       audience: { value: 'TEXT', meaning: 'Another API.' },
       issuer: { value: 'TEXT', meaning: 'In the name of another issuer.' },
       'unknown-key': { meaning: 'Signed with a key that is not published.' },

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { createTokenEndpoints, introspectionPath } from '../tokens/dev-token.ts';
-import { createMinting, type MintOptions } from '../tokens/minting.ts';
+import { createTokenEndpoint, devTokenPath } from '../tokens/dev-token.ts';
+import { createMint, type MintOptions } from '../tokens/minting.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
@@ -39,7 +39,6 @@ export interface LocalIdp {
   /** Certificate to trust, in PEM. */
   readonly certificateFile: string;
   readonly clientSecretFile: string;
-  readonly introspectionEndpoint: string;
   readonly notices: readonly string[];
   token(options?: TokenOptions): Promise<string>;
   /** Announces the service and its variables to other commands. */
@@ -95,7 +94,6 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
       domain,
       certificateFile: identity.certificateFile,
       clientSecretFile: identity.clientSecretFile,
-      introspectionEndpoint: new URL(introspectionPath, issuer).href,
       notices: [forDevelopment, ...describeRuntime(process.versions.node)],
       token: (order = {}) => client.getToken(order),
       async announceService(service, variables) {
@@ -119,18 +117,17 @@ function createHandler(libraries: Libraries, options: HandlerOptions) {
   const provider = createProvider(libraries, options);
   const provide = provider.callback();
   const interact = createInteraction(provider);
-  const minting = createMinting({ ...options, key: options.developmentKey });
+  const mint = createMint({ ...options, key: options.developmentKey });
   const keys = [options.signingKey, options.developmentKey];
-  registerTokenExchange(provider, libraries, { ...options, keys, mint: minting.mint });
-  const tokenEndpoints = createTokenEndpoints(minting, options.clientSecret);
+  registerTokenExchange(provider, libraries, { ...options, keys, mint });
+  const respond = createTokenEndpoint(mint, options.clientSecret);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isLocalRequest({ peer: request.socket.remoteAddress, host: request.headers.host })) {
       // RFC 9110 §15.5.20
       return send(response, jsonResponse(421, { error: 'invalid_request' }));
     }
     const path = String(request.url).replace(/\?.*$/s, '');
-    const respond = tokenEndpoints.get(path);
-    if (respond !== undefined) return send(response, await respond(request));
+    if (path === devTokenPath) return send(response, await respond(request));
     if (path.startsWith(interactionPath)) return interact(request, response);
     return provide(request, response);
   };

@@ -17,8 +17,8 @@ const tokenOptions = v.strictObject({
   jkt: v.exactOptional(v.string()),
   /** Claims that override the usual ones. `null` omits a claim. Default: none. */
   claims: v.exactOptional(v.custom<JsonObject>(isJsonObject)),
-  /** `opaque`: a token for introspection (RFC 7662). `logout`: a logout token for the service. Default: `jwt`. */
-  form: v.exactOptional(v.picklist(['jwt', 'opaque', 'logout'])),
+  /** `logout`: a logout token for the service. Default: `jwt`. */
+  form: v.exactOptional(v.picklist(['jwt', 'logout'])),
 });
 
 export type TokenOptions = Readonly<v.InferOutput<typeof tokenOptions>>;
