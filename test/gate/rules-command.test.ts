@@ -115,23 +115,6 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
     });
   });
 
-  it('a rule that leaves methods and hosts to an open one → a warning for each; still 0', async () => {
-    const leaving = write(
-      'leaving.json',
-      `{ "rules": [
-  { "id": "all", "path": "/**", "access": "open" },
-  { "id": "admin", "path": "/admin/**", "methods": ["GET"], "hosts": ["api.example"], "access": "deny" }
-] }`,
-    );
-    expect(await run(['check', leaving])).toEqual({
-      status: 0,
-      stdout: 'leaving.json: 2 rules, no problems, 2 warnings\n',
-      stderr: `leaving.json:3:3: warning: the rule "admin" names methods, and requests for its path with another method, such as get or PROPFIND, get the rule "all", which requires less. Omit "methods", or name the methods of the rule "all".
-leaving.json:3:3: warning: the rule "admin" names hosts, and requests for its path with another host get the rule "all", which requires less. Omit "hosts", or name the hosts of the rule "all".
-`,
-    });
-  });
-
   it('a file that is not there → 1', async () => {
     const { status, stderr } = await run(['check', join(folder, 'none.json')]);
     expect({ status, stderr }).toEqual({
@@ -206,7 +189,6 @@ describe('a folder of rules files', () => {
     upstreams: { orders: 'http://a' },
   };
   const orders = {
-    scope: { idPrefix: 'orders-', hosts: ['orders.example'], paths: ['/orders/**'] },
     rules: [{ id: 'orders-all', hosts: ['orders.example'], path: '/orders/**', upstream: 'orders' }],
   };
   const rule = { ...orders.rules[0], access: 'open' };
@@ -227,25 +209,12 @@ describe('a folder of rules files', () => {
   });
 
   it.each<[string, Readonly<Record<string, unknown>>, string]>([
-    ['a rule outside the id prefix', { 'b.json': { ...orders, rules: [{ ...rule, id: 'shop' }] } }, 'b.json:'],
     [
-      'a rule outside the hosts',
-      { 'b.json': { ...orders, rules: [{ ...rule, hosts: ['a.example'] }] } },
-      'outside the scope',
+      'scope, of earlier versions',
+      { 'b.json': { ...orders, scope: {} } },
+      '"scope" was removed. Remove it. The code owners',
     ],
-    ['a rule without hosts', { 'b.json': { ...orders, rules: [{ ...rule, hosts: undefined }] } }, 'outside the scope'],
-    ['a rule outside the paths', { 'b.json': { ...orders, rules: [{ ...rule, path: '/shop' }] } }, 'outside the scope'],
-    ['a path that is wider', { 'b.json': { ...orders, rules: [{ ...rule, path: '/*/**' }] } }, 'outside the scope'],
-    [
-      'other members next to scope',
-      { 'b.json': { ...orders, preflight: 'allow' } },
-      'A file with "scope" has only "rules"',
-    ],
-    [
-      'an issuer twice',
-      { 'b.json': { ...orders, scope: undefined }, 'c.json': base },
-      'is in "issuers" of another file too',
-    ],
+    ['an issuer twice', { 'b.json': orders, 'c.json': base }, 'is in "issuers" of another file too'],
     [
       'a member twice',
       { 'b.json': { rules: [rule], forward: ['authorization'] }, 'c.json': { forward: ['authorization'] } },

@@ -73,7 +73,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'a misspelt "issuers" → no problem that only follows from it',
     `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
     [
-      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, upstreams, rules, scope, identity, assertion, resource, preflight, forward.',
+      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, upstreams, rules, identity, assertion, resource, preflight, forward.',
     ],
   ],
   [

@@ -213,7 +213,7 @@ describe('reload', () => {
       mkdirSync(path);
       writeFileSync(`${path}/a.json`, JSON.stringify({ upstreams: { shop: `http://${orders.address}` } }));
       const rules = [{ id: 'shop-all', path: '/shop/**', access: 'open', upstream: 'shop' }];
-      writeFileSync(`${path}/b.json`, JSON.stringify({ scope: { idPrefix: 'shop-', paths: ['/shop/**'] }, rules }));
+      writeFileSync(`${path}/b.json`, JSON.stringify({ rules }));
     });
     gate.signal('SIGHUP');
     await gate.findLog(({ event, generation }) => event === 'rules_loaded' && Number(generation) > 1);

@@ -87,7 +87,6 @@ export const findingCodes = {
   D203: warn('A published key is not used.'),
   D210: fail('The rules of the gate are not valid.'),
   D211: warn('No request can reach a rule: more specific rules match all of them, or the gate refuses its path.'),
-  D212: warn('A rule names methods or hosts, and a weaker rule matches other requests for its path.'),
   D220: fail('The certificate of the service has expired, or is not valid yet.'),
   D221: fail('The certificate of the service does not match its key.'),
   D222: fail('A TLS file of the service is missing, unreadable or not PEM.'),

@@ -11,7 +11,6 @@ const maxProblems = 3;
 const warnings: Readonly<Partial<Record<RuleWarning['kind'], { readonly code: Code; readonly expected: string }>>> = {
   unreachable: { code: 'D211', expected: 'a request that matches this rule' },
   placeholder: { code: 'D211', expected: 'a path that a request can have' },
-  weaker: { code: 'D212', expected: 'a rule that requires as much for the other requests for this path' },
   // Not `upstream`: the settings name the upstream of rules without their own.
 };
 
@@ -43,6 +42,6 @@ async function checkRules({ deployment: { rulesFile } }: DoctorContext): Promise
 
 export const rulesCheck: DoctorCheck = {
   id: 'rules',
-  title: 'The rules of the gate are valid, reachable, and none is bypassed by a weaker one.',
+  title: 'The rules of the gate are valid and reachable.',
   run: checkRules,
 };

@@ -9,7 +9,7 @@ import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 import type { Position } from '../rules/text/rules-text.ts';
 
 export interface RuleWarning extends Position {
-  readonly kind: 'unreachable' | 'weaker' | 'placeholder' | 'upstream';
+  readonly kind: 'unreachable' | 'placeholder' | 'upstream';
   readonly seen: string;
   readonly fix: string;
 }
@@ -30,10 +30,6 @@ export async function findRuleWarnings(file: RulesFile, rules: Rules): Promise<r
         each.winners.length > 0
           ? 'Remove the rule, or remove one of the more specific rules.'
           : 'A path with %2F needs "encodedSlash": "allow".',
-    })),
-    ...findWeaker(entries, rules, samples).map((each) => ({
-      ...{ kind: 'weaker' as const, index: each.index, seen: describeWeaker(each) },
-      fix: `Omit "${each.member}", or name the ${each.member} of the rule "${each.other}".`,
     })),
     ...findPlaceholders(entries),
     ...(rules.upstreams.size === 0 ? [] : findWithoutUpstream(entries)),
@@ -77,8 +73,6 @@ interface SampleRequest {
 
 /** Sample requests for rules; a wildcard becomes a name that no rule contains. */
 export interface RuleSamples {
-  /** Host and method that no rule contains. */
-  readonly unknown: Pick<SampleRequest, 'host' | 'method'>;
   /** Requests for a rule, with each length of ** that another rule could match. */
   requestsOf(entry: RuleEntry): readonly SampleRequest[];
   /** Returns the rule of a request; `undefined` if the gate refuses it. */
@@ -91,7 +85,6 @@ export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): 
   let number = 0;
   while (written.includes(`sample${number}`)) number++;
   const fresh = `sample${number}`;
-  const unknown = { host: fresh, method: fresh.toUpperCase() };
   const depth = entries.reduce((most, { path }) => Math.max(most, path.split('/').length), 0);
   const listPaths = ({ path }: RuleEntry): readonly string[] => {
     const parts = path.split('/').slice(1);
@@ -102,9 +95,8 @@ export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): 
     return lengths.map((length) => `/${[...segments, ...Array.from({ length }, () => fresh)].join('/')}`);
   };
   return {
-    unknown,
     requestsOf(entry) {
-      const { hosts = [fresh], methods = ['GET', unknown.method] } = entry;
+      const { hosts = [fresh], methods = ['GET', fresh.toUpperCase()] } = entry;
       const paths = listPaths(entry);
       return hosts
         .map((host) => readRuleHost(host)?.pattern.replace(/^\*|\{\}/g, fresh) ?? '')
@@ -156,54 +148,4 @@ export function describeUnreachable({ id, winners }: Unreachable): string {
         ? `the rule ${names[0]} is more specific and takes all of its requests`
         : `the rules ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are more specific and take all of its requests`;
   return `no request can reach the rule "${id}": ${why}`;
-}
-
-/** A rule with methods or hosts, and a rule that requires less of the other methods or hosts of its path. */
-export interface Weaker {
-  readonly id: string;
-  readonly index: number;
-  readonly member: 'methods' | 'hosts';
-  readonly other: string;
-}
-
-/**
- * Finds rules whose methods or hosts leave requests to a rule that requires less and names none: `get` and `PROPFIND` are
- * methods too, and a client may send any host.
- */
-export function findWeaker(entries: readonly RuleEntry[], rules: Rules, samples: RuleSamples): readonly Weaker[] {
-  const { host, method } = samples.unknown;
-  const changes = [
-    { member: 'methods', change: { method } },
-    { member: 'hosts', change: { host } },
-  ] as const;
-  return entries.flatMap((entry, index) => {
-    const rule = rules.rules[index];
-    const changed = changes.filter(({ member }) => entry[member] !== undefined);
-    if (rule === undefined || changed.length === 0) return [];
-    const found = new Map<string, Weaker>();
-    const requests = samples.requestsOf(entry);
-    for (const request of requests.filter((each) => each.method === requests[0]?.method)) {
-      if (samples.choose(request)?.id !== rule.id) continue;
-      for (const { member, change } of changed) {
-        const other = samples.choose({ ...request, ...change });
-        if (other === undefined || strengthOf(other) >= strengthOf(rule)) continue;
-        found.set(`${member} ${other.id}`, { id: rule.id, index, member, other: other.id });
-      }
-    }
-    return [...found.values()];
-  });
-}
-
-function describeWeaker({ id, member, other }: Weaker): string {
-  const requests = member === 'methods' ? 'another method, such as get or PROPFIND,' : 'another host';
-  return `the rule "${id}" names ${member}, and requests for its path with ${requests} get the rule "${other}", which requires less`;
-}
-
-const accesses: Readonly<Record<Rule['access'], number>> = { open: 0, optional: 1, token: 2, deny: 4 };
-
-function strengthOf({ access, mode, policy, dpop, mcp }: Rule): number {
-  if (mode === 'report') return 0;
-  const requiresMore =
-    access === 'token' && (dpop === 'required' || mcp !== undefined || Object.keys(policy).length > 0);
-  return requiresMore ? 3 : accesses[access];
 }

@@ -1,7 +1,5 @@
-import { anySegment, readRuleHost, readRulePath } from '../match/rule-pattern.ts';
-import { hostFix } from './schema/rule-members.ts';
-import type { RuleEntry, RulesDocument, ScopeEntry } from './schema/rules-schema.ts';
-import type { ParsedFile, Position, Report, ReportProblem, Step } from './text/rules-text.ts';
+import type { RuleEntry, RulesDocument } from './schema/rules-schema.ts';
+import type { ParsedFile, Position, Report, Step } from './text/rules-text.ts';
 
 export interface RulesPart {
   readonly document: RulesDocument;
@@ -22,12 +20,9 @@ export function mergeParts(parts: readonly RulesPart[], report: Report): MergedP
   const entries: MergedParts['entries'][number][] = [];
   for (const part of parts) {
     const { document, locate } = part;
-    const { rules = [], scope } = document;
+    const { rules = [] } = document;
     for (const [member, value] of Object.entries<unknown>(document)) {
-      if (member === '$schema' || member === 'scope' || member === 'rules') continue;
-      if (scope !== undefined) {
-        report(locate([member]), `A file with "scope" has only "rules". Move "${member}" to another file.`);
-      }
+      if (member === '$schema' || member === 'rules') continue;
       if (namedMembers.has(member)) {
         const names: Record<string, unknown> = { ...(merged[member] as object | undefined) }; // a record, by the schema
         for (const [name, each] of Object.entries(value as object)) {
@@ -45,9 +40,7 @@ export function mergeParts(parts: readonly RulesPart[], report: Report): MergedP
       owners.set(member, part);
     }
     for (const [index, entry] of rules.entries()) {
-      const at = (path: readonly Step[]): Position => locate(['rules', index, ...path]);
-      entries.push({ entry, at });
-      if (scope !== undefined) checkScope(entry, scope, (path, message) => report(at(path), message));
+      entries.push({ entry, at: (path) => locate(['rules', index, ...path]) });
     }
   }
   return {
@@ -59,52 +52,4 @@ export function mergeParts(parts: readonly RulesPart[], report: Report): MergedP
       return part?.locate(path) ?? { line: 1, column: 1 };
     },
   };
-}
-
-function checkScope({ id, hosts, path }: RuleEntry, scope: ScopeEntry, report: ReportProblem): void {
-  const { idPrefix = '', hosts: limits, paths } = scope;
-  if (!id.startsWith(idPrefix)) {
-    report(['id'], `The id "${id}" is outside the scope of this file. Begin it with "${idPrefix}".`);
-  }
-  const isInHosts = (host: string): boolean => (limits ?? []).some((limit) => coversHost(limit, host));
-  if (limits !== undefined && (hosts === undefined || !hosts.every(isInHosts))) {
-    report(
-      [hosts === undefined ? 'id' : 'hosts'],
-      `The hosts of the rule "${id}" are outside the scope of this file. Write hosts of: ${limits.join(', ')}.`,
-    );
-  }
-  if (paths !== undefined && !paths.some((limit) => coversPath(limit, path))) {
-    report(
-      ['path'],
-      `The path of the rule "${id}" is outside the scope of this file. Write a path of: ${paths.join(', ')}.`,
-    );
-  }
-  for (const [index, limit] of (limits ?? []).entries()) {
-    if (readRuleHost(limit) === undefined) report(['hosts', index], `"${limit}" in "scope" is not valid. ${hostFix}`);
-  }
-}
-
-/** Reports whether every host of one pattern matches another pattern. */
-function coversHost(limit: string, host: string): boolean {
-  const [outer, inner] = [readRuleHost(limit)?.pattern, readRuleHost(host)?.pattern];
-  if (outer === undefined || inner === undefined) return false;
-  if (outer === inner) return true;
-  if (outer.startsWith('*')) return inner.replace(/^\*/, '').replace(/:\d+$/, '').endsWith(outer.slice(1));
-  const [outerLabels, innerLabels] = [outer.split('.'), inner.split('.')];
-  return (
-    outer.includes('{}') &&
-    outerLabels.length === innerLabels.length &&
-    outerLabels.every((label, index) => (label === '{}' ? innerLabels[index] !== '*' : label === innerLabels[index]))
-  );
-}
-
-/** Reports whether every path of one pattern matches another pattern. */
-function coversPath(limit: string, path: string): boolean {
-  const [outer, inner] = [readRulePath(limit), readRulePath(path)];
-  if (typeof outer === 'string' || typeof inner === 'string') return false;
-  const { length } = outer.segments;
-  const isAsLong = outer.hasRest ? inner.segments.length >= length : inner.segments.length === length && !inner.hasRest;
-  return (
-    isAsLong && outer.segments.every((segment, index) => segment === anySegment || segment === inner.segments[index])
-  );
 }

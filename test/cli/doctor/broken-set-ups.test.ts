@@ -46,7 +46,7 @@ async function examine({ title, code, fix, prepare }: BrokenSetUp): Promise<void
 }
 
 describe.each([
-  ['37 broken deployments', 37, brokenDeployments],
+  ['36 broken deployments', 37, brokenDeployments],
   ['29 broken set-ups of the provider', 29, brokenProviders],
 ] as const)('%s', (_, count, all) => {
   it('are different fixtures', () => {

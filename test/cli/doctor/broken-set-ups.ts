@@ -230,11 +230,6 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
     prepare: rules(ruleText(open('all', '/a/**'), open('one', '/a'), open('more', '/a/*/**'))),
   },
   {
-    title: 'a rule for GET, and a weaker one for other methods',
-    ...{ code: 'D212', fix: /methods/ },
-    prepare: rules(ruleText({ id: 'admin', path: '/admin/**', methods: ['GET'], access: 'deny' }, open('all', '/**'))),
-  },
-  {
     title: 'audiences of the instances differ',
     code: 'D142',
     fix: /same IDP_AUDIENCE/,

@@ -72,17 +72,6 @@ describe('the rules of a gate', () => {
     expect(status).toBe(0);
   });
 
-  it('rule with a weaker one for other methods → D212 with both ids, a warning: exit 0', async () => {
-    const closed = { id: 'closed', path: '/admin/**', methods: ['GET'], access: 'deny' };
-    const file = await write([closed, open('/**', 'all')]);
-    const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
-    expect(codesOf(findings)).toEqual(['D212']);
-    expect(findings.find(({ code }) => code === 'D212')?.seen).toMatch(
-      /:1: the rule "closed" names methods, and requests .* get the rule "rall", which requires less$/,
-    );
-    expect(status).toBe(0);
-  });
-
   it('two issuers → both are checked', async () => {
     second.bend = { lead: 600 };
     const file = await write([{ id: 'all', path: '/**', issuers: ['one', 'two'] }], {

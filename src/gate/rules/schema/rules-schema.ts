@@ -11,7 +11,7 @@ import {
   policyMembers,
   string,
 } from './policy-members.ts';
-import { assertionTarget, hostFix, nameOfUpstream, ruleDefaults, ruleSchema } from './rule-members.ts';
+import { assertionTarget, nameOfUpstream, ruleDefaults, ruleSchema } from './rule-members.ts';
 
 export const rulesFix = 'Write a list of rules: at least one.';
 
@@ -83,19 +83,6 @@ export const rulesSchema = v.pipe(
         'Write an object of names and addresses, as in { "orders": "http://10.0.0.5:3000" }: the gate is the proxy.',
       ),
       rules: list(ruleSchema, rulesFix),
-      scope: described(
-        v.strictObject(
-          optional({
-            idPrefix: string(/./, 'Write how every id in this file begins, as in "orders-".'),
-            hosts: list(string(/./, hostFix), 'Write a list of hosts, as in ["orders.example"].'),
-            paths: list(
-              string(/^\/[^?#]*$/, 'Write each path as in "/orders/**".'),
-              'Write a list of paths, as in ["/orders/**"].',
-            ),
-          }),
-        ),
-        'Write an object with the limits of this file: "idPrefix", "hosts", "paths".',
-      ),
       identity: described(
         v.record(
           string(
@@ -145,4 +132,3 @@ export const rulesSchema = v.pipe(
 
 export type RulesDocument = v.InferOutput<typeof rulesSchema>;
 export type RuleEntry = NonNullable<RulesDocument['rules']>[number];
-export type ScopeEntry = NonNullable<RulesDocument['scope']>;
