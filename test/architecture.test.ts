@@ -484,6 +484,20 @@ describe('house rules', () => {
     expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
   });
 
+  it('one door: only it turns settings and compiled rules into a resource server', () => {
+    const opening = sources.filter(
+      ({ path, text }) =>
+        /^(?:server|serve|gate|console|dev|cli)\//.test(path) && /\bcreateResourceServer\(\{/.test(text),
+    );
+    expect(opening.map(({ path }) => path)).toEqual([
+      'cli/explain/explainer.ts', // without settings: --issuer and --audience, or nothing but a token
+      'dev/dev-announcement.ts', // a line to copy
+      'dev/provider/token-exchange.ts', // the provider's own endpoint
+      'gate/review/rule-cases.ts', // tokens that the test of rules signs itself
+      'server/process/open-resource-server.ts',
+    ]);
+  });
+
   it('what commands and the log print of a URL goes through showUrl', () => {
     // A command to be copied has the URL as it is called.
     const copied = new Set(['dev/bound-request.ts', 'dev/tries/tries.ts']);

@@ -1,7 +1,7 @@
-import { readDpop } from '../server/process/service-parts.ts';
+import type { ServerMeans } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Gate } from './gate.ts';
-import type { CommonOptions, GateServers } from './gate-servers.ts';
+import type { GateServers } from './gate-servers.ts';
 import { openAssertions } from './identity/assertions.ts';
 import { createMcpMetadata } from './mcp-metadata.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
@@ -15,13 +15,12 @@ export interface GateFollowerOptions {
   readonly upstreams: Upstreams;
   readonly settings: Settings;
   readonly isTrustSet: boolean;
-  /** Options of this process, which replace the options of the settings. */
-  readonly serverOptions: Partial<CommonOptions>;
+  readonly means: ServerMeans;
   readonly onSwap: (gate: Gate, mode: GateMode, settings: Settings) => void;
 }
 
 export function createGateFollower(options: GateFollowerOptions): RulesFollower {
-  const { servers, upstreams, isTrustSet, serverOptions, onSwap } = options;
+  const { servers, upstreams, isTrustSet, means, onSwap } = options;
   let before: GateMode | undefined;
   return {
     async prepare(rules, file) {
@@ -34,8 +33,8 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
       // As the proxy, no peer is trusted by default.
       const trust = mode === 'proxy' && !isTrustSet ? ({ trustProxy: 'none' } as const) : {};
       const settings = { ...options.settings, ...trust };
-      const common = { ...readCommonOptions(settings, mode), ...serverOptions };
-      const { gate, adopt } = await servers.prepare(rules, common, {
+      const { gate, adopt } = await servers.prepare(rules, {
+        ...{ settings, mode, means },
         assertions: openAssertions(rules, file.keys),
         mcpMetadata: settings.mcp ? createMcpMetadata(rules) : undefined,
       });
@@ -48,25 +47,6 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
         },
       };
     },
-  };
-}
-
-export function readCommonOptions(settings: Settings, mode: GateMode): CommonOptions {
-  const { algorithms, clockTolerance, errorBody, subject } = settings;
-  return {
-    ...{ algorithms, clockTolerance, errorBody, subject, dpop: readDpop(settings) },
-    // Beside a proxy, forwarded headers carry the complete original request.
-    ...(mode === 'proxy' && readClientSide(settings)),
-  };
-}
-
-/** Reads the options of a gate that clients connect to. Rules are found by `Host`, which the upstream also gets; only proofs are compared with `externalUrl`. */
-function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Partial<CommonOptions> {
-  return {
-    trustProxy,
-    ...(externalUrl !== '' && { externalUrl }),
-    // A listener that requires client certificates can confirm tokens that are bound to one.
-    ...(tlsClientCa !== '' && { clientCertificate: 'tls' }),
   };
 }
 

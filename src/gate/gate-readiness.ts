@@ -1,7 +1,7 @@
 import type { Readiness } from '../server/admin/admin.ts';
 import { describeReadyKeys, nameKeys } from '../server/keys/service-keys.ts';
 import { replayUnreachable } from '../server/process/open-replay.ts';
-import { readDpop } from '../server/process/service-parts.ts';
+import { readDpop } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { GateServers } from './gate-servers.ts';
 import type { UpstreamMap } from './proxy/upstreams.ts';

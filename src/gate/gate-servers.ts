@@ -1,25 +1,17 @@
 import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
 import type { KeySet } from '../core/keys/key-set.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
-import type { AnyServerOptions } from '../core/resource-server/options.ts';
-import { createResourceServer, type ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import { messageOf } from '../core/shown-text.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { TokenCacheStatus } from '../core/token/token-cache.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
+import { openResourceServer, type ServerMeans } from '../server/process/open-resource-server.ts';
 import { readSecret } from '../server/settings/environment.ts';
+import type { Settings } from '../server/settings/settings.ts';
 import type { GateCors } from './cors.ts';
-import {
-  createGate,
-  type Gate,
-  type GateOptions,
-  type IssuerEntry,
-  type ServerRequirements,
-  trustEntries,
-} from './gate.ts';
+import { createGate, type Gate, type GateOptions, type IssuerEntry, type ServerRequirements } from './gate.ts';
 import { type Rules, RulesError } from './rules/rules.ts';
-
-export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
 
 export interface PreparedGate {
   readonly gate: Gate;
@@ -27,11 +19,15 @@ export interface PreparedGate {
   adopt(): void;
 }
 
-type GateParts = Pick<GateOptions, 'assertions' | 'mcpMetadata'>;
+interface GateParts extends Pick<GateOptions, 'assertions' | 'mcpMetadata'> {
+  readonly settings: Settings;
+  readonly mode: 'beside' | 'proxy';
+  readonly means: ServerMeans;
+}
 
 /** The resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
 export interface GateServers {
-  prepare(rules: Rules, common: CommonOptions, parts: GateParts): Promise<PreparedGate>;
+  prepare(rules: Rules, parts: GateParts): Promise<PreparedGate>;
   keys(): ReadonlyMap<string, ServiceKeys>;
   /** Fetches all keys, and afterwards the keys that a reload adds. */
   fetchKeys(): void;
@@ -47,7 +43,7 @@ const leastCache = { entries: 200, bytes: 1024 * 1024 } as const;
 const allIssuers = 'all';
 
 interface ServerParts {
-  readonly common: CommonOptions;
+  readonly gate: GateParts;
   readonly keys: ReadonlyMap<string, ServiceKeys>;
   /** Number of servers that share the limits of cached tokens. */
   readonly share: number;
@@ -74,34 +70,35 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
   };
 
   return {
-    async prepare(rules, common, parts) {
+    async prepare(rules, parts) {
       const nextIntrospections = openIntrospections(rules, introspections);
       const opened = await openKeys(rules);
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
-      const { trustProxy, externalUrl } = common;
+      const { settings, mode, means, ...others } = parts;
+      const { trustProxy, externalUrl } = settings;
       const gate = createGate({
-        ...{ rules, cors, ...parts },
-        ...(trustProxy !== undefined && { trustProxy }),
-        ...(externalUrl !== undefined && { externalUrl }),
+        ...{ rules, cors, ...others },
+        ...(mode === 'proxy' && { trustProxy }),
+        ...(mode === 'proxy' && externalUrl !== '' && { externalUrl }),
         openServer(requirements) {
           // At most one issuer of a rule has introspection.
           const [own] = requirements.issuers.flatMap(([name]) => nextIntrospections.get(name) ?? []);
           const key = JSON.stringify([requirements, own?.key]);
-          const serverParts = { common, share, keys: opened, introspection: own?.introspection };
+          const serverParts = { gate: parts, share, keys: opened, introspection: own?.introspection };
           const server = used.get(key) ?? servers.get(key) ?? openServer(requirements, serverParts);
           used.set(key, server);
           return server;
         },
       });
       // For messages of issuers that no rule is about.
-      if (common.revocations !== undefined) {
+      if (means.revocations !== undefined) {
         const all = {
-          issuers: joinEntries(rules, { common, keys: opened }),
+          issuers: joinEntries(rules, { gate: parts, keys: opened }),
           dpop: undefined,
           proofs: 'ignore',
         } as const;
-        used.set(allIssuers, openServer(all, { common, share, keys: opened }));
+        used.set(allIssuers, openServer(all, { gate: parts, share, keys: opened }));
       }
       return {
         gate,
@@ -152,13 +149,13 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
  */
 function joinEntries(
   { issuers }: Rules,
-  { common, keys: opened }: Pick<ServerParts, 'common' | 'keys'>,
+  { gate: { settings }, keys: opened }: Pick<ServerParts, 'gate' | 'keys'>,
 ): IssuerEntry[] {
   const entries = [...issuers.values()];
   return [...new Set(entries.map(({ issuer }) => issuer))].map((issuer): IssuerEntry => {
     const parts = entries.flatMap((entry) => {
       const keys = entry.issuer === issuer ? opened.get(nameKeys(issuer, entry))?.set : undefined;
-      const { algorithms = common.algorithms ?? ['RS256'] } = entry.rules ?? {};
+      const { algorithms = settings.algorithms } = entry.rules ?? {};
       return keys === undefined ? [] : [{ keys, algorithms }];
     });
     const algorithms = [...new Set(parts.flatMap((part) => part.algorithms))];
@@ -190,29 +187,26 @@ function joinKeys(parts: readonly { readonly keys: KeySet; readonly algorithms: 
 
 function openServer(
   requirements: ServerRequirements,
-  { common, keys, share, introspection }: ServerParts,
+  { gate: { settings, mode, means }, keys, share, introspection }: ServerParts,
 ): ResourceServer<RegisteredClaims> {
   const issuers = requirements.issuers.map(([, trusted]): TrustedIssuer => {
     const { issuer, rules } = trusted;
     const own = trusted.keys === undefined ? keys.get(nameKeys(issuer, trusted))?.set : undefined;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
   });
-  return createResourceServer({
-    ...common,
-    ...trustEntries(issuers, common.subject),
-    ...(introspection !== undefined && { introspection }),
-    // Each issuer has its own audience. A server without issuers only writes refusals without a challenge.
-    ...(issuers.length === 0 && { audience: 'none' }),
-    dpop: {
-      ...common.dpop,
-      ...(requirements.dpop !== undefined && { mode: requirements.dpop }),
-      ...(requirements.proofs === 'ignore' && { replay: 'off' }),
+  const { dpop, proofs } = requirements;
+  return openResourceServer(
+    settings,
+    { from: 'rules', ...{ issuers, mode, introspection, dpop } },
+    {
+      ...means,
+      dpop: { ...means.dpop, ...(proofs === 'ignore' && { replay: 'off' }) },
+      tokenCache: {
+        maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
+        maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
+      },
     },
-    tokenCache: {
-      maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
-      maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
-    },
-  });
+  );
 }
 
 interface OpenedIntrospection {
@@ -222,7 +216,7 @@ interface OpenedIntrospection {
 }
 
 /** Opens the introspections by entry, and reuses those whose entry and secret have not changed. */
-function openIntrospections(
+export function openIntrospections(
   { introspections, issuers }: Rules,
   known: ReadonlyMap<string, OpenedIntrospection>,
 ): ReadonlyMap<string, OpenedIntrospection> {

@@ -51,8 +51,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   let active: ActiveGate | undefined;
   await rules.follow(
     createGateFollower({
-      ...{ servers, upstreams, isTrustSet, settings: options.settings },
-      serverOptions: { dpop: parts.dpop, ...parts.serverOptions },
+      ...{ servers, upstreams, isTrustSet, settings: options.settings, means: parts.means },
       onSwap(gate, mode, settings) {
         active = { gate, upstreams: upstreams.current(), mode, settings };
       },

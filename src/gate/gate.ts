@@ -11,9 +11,7 @@ import type { Refusal } from '../core/refusal/refusal.ts';
 import { Refused } from '../core/refused.ts';
 import { isAccess, refusalOf } from '../core/resource-server/access.ts';
 import { noteRule } from '../core/resource-server/events.ts';
-import type { Recipients, Subject } from '../core/resource-server/issuers/token-rules.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
-import type { AnyServerOptions, IssuerWithRecipients } from '../core/resource-server/options.ts';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { HeaderList } from '../server/http/answer.ts';
@@ -229,19 +227,6 @@ export function createGate(options: GateOptions): Gate {
 }
 
 const noHeaders: HeaderList = [];
-
-/** Options of a server that trusts entries: each says for itself if tokens need a subject; `subject` is for those that do not. */
-export function trustEntries(
-  entries: readonly TrustedIssuer[],
-  subject: Subject = 'required',
-): Pick<AnyServerOptions, 'issuers' | 'subject'> & { readonly issuers: readonly IssuerWithRecipients[] } {
-  const issuers = entries.map(({ rules, ...place }) => ({
-    ...place,
-    rules: { subject: rules?.profile === undefined ? subject : 'required', ...rules },
-  }));
-  // Rules with an issuer without recipients are not loaded.
-  return { issuers: issuers as readonly (TrustedIssuer & { rules: Recipients })[], subject: 'optional' };
-}
 
 export function requirementsOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerRequirements {
   return {

@@ -1,5 +1,4 @@
 import { createReadExternalUrl } from '../core/http/external-url.ts';
-import { createResourceServer } from '../core/resource-server/resource-server.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
@@ -8,6 +7,7 @@ import { readVersion } from '../server/lifecycle/version.ts';
 import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
+import { openResourceServer, readDpop } from '../server/process/open-resource-server.ts';
 import type { Command, Service, ServiceOptions } from '../server/process/service.ts';
 import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
@@ -30,22 +30,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   if (keys === undefined) warnOfScheme(log, domainName);
 
   const parts = openServiceParts(options);
-  const { mode = 'allowed' } = parts.dpop;
-  const resourceServer = createResourceServer({
-    issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys: keys.set }],
-    audience: [settings.audience],
-    algorithms: settings.algorithms,
-    clockTolerance: settings.clockTolerance,
-    subject: settings.subject,
-    dpop: parts.dpop,
-    ...parts.serverOptions,
-    trustProxy: settings.trustProxy,
-    ...(externalUrl !== undefined && { externalUrl }),
-    // With client certificates, tokens that are bound to one are confirmed.
-    ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
-    errorBody: settings.errorBody,
-    refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
-  });
+  const { mode } = readDpop(settings);
+  const issuers = keys === undefined || issuer === undefined ? [] : [{ issuer, keys: keys.set }];
+  const resourceServer = openResourceServer(settings, { from: 'settings', issuers }, parts.means);
   const app = createApp({
     settings,
     mode,

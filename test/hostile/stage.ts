@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import {
   createServer as createPlainServer,
   type IncomingMessage,
+  type RequestListener,
   request as requestPlain,
   type Server,
 } from 'node:http';
@@ -11,6 +12,7 @@ import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
 import { createProtect } from '../../src/adapters/node.ts';
+import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import { AccessError, type Reason } from '../../src/core/failures.ts';
 import {
@@ -21,7 +23,10 @@ import {
 import type { Policy } from '../../src/core/policy/policy.ts';
 import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { explain } from '../../src/explain/explain.ts';
+import type { Explanation } from '../../src/explain/explanation.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
+import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';
 
@@ -75,6 +80,13 @@ export interface Stage {
 /** Credentials of this resource server at the introspection endpoint. */
 const clientSecret = 'a secret of the resource server, 1:%+';
 
+/** The dry run before a request has its reason, unless it says that it cannot know. */
+function expectEqual(explanation: Explanation | undefined, reason: Reason | null): void {
+  if (explanation === undefined || (reason !== null && reasonsOutsideDryRun.includes(reason))) return;
+  const { verdict, reason: found = null } = explanation;
+  if (verdict !== 'undecided') expect(found).toBe(reason);
+}
+
 /** Opens the stage for one case. */
 export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Stage {
   const closing: (() => unknown)[] = [];
@@ -107,7 +119,17 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
       });
       const onRefused = (error: unknown, { socket }: IncomingMessage): void =>
         void reasons.set(socket.remotePort, error instanceof AccessError ? error.reason : 'unexpected');
-      const handle = createProtect(server, { onRefused })(policy, (_request, response) => response.end());
+      const protect = createProtect(server, { onRefused })(policy, (_request, response) => response.end());
+      const explained = new Map<number | undefined, Explanation | undefined>();
+      const handle: RequestListener = async (incoming, response) => {
+        const { socket } = incoming;
+        // A resolver of the case may fail.
+        explained.set(
+          socket.remotePort,
+          await explain(server, readNodeRequest(incoming), policy, socket).catch(() => undefined),
+        );
+        return protect(incoming, response);
+      };
       const http: Server =
         listener === 'plain'
           ? createPlainServer(handle)
@@ -137,6 +159,7 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
         said.push(rawHeaders.join('\n'), await text(response));
         const reason = reasons.get(localPort) ?? null;
         reasons.delete(localPort);
+        expectEqual(explained.get(localPort), reason);
         return { status, reason };
       };
       const bear: Api['bear'] = (token, more) => call(['Authorization', `Bearer ${token}`], more);

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../src/core/jose/json.ts';
 import type { KeySet } from '../../src/core/keys/key-set.ts';
 import { createGateServers } from '../../src/gate/gate-servers.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
+import { readSettings } from '../../src/server/settings/settings.ts';
 
 /** An introspection endpoint, by its URL. */
 export type Endpoints = Readonly<Record<string, (token: string) => JsonObject>>;
@@ -29,6 +30,9 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
     asked.push(`${endpoint} ${token}`);
     return Response.json(endpoints[endpoint]?.(token) ?? { active: false });
   };
+  const read = readSettings({ args: [], environment: { IDP_DOMAIN: 'a.test', IDP_AUDIENCE: 'b', SUBJECT: subject } });
+  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+  const { settings } = read;
   const servers = createGateServers({
     open: async (issuer, { jwksUri } = {}) => ({
       ...{ issuer, set: keysOf(issuer, jwksUri), algorithms: () => new Set(['RS256']) },
@@ -44,7 +48,10 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
     const introspections = new Map(
       [...read.rules.introspections].map(([name, options]) => [name, { ...options, fetch: answer }] as const),
     );
-    const { gate, adopt } = await servers.prepare({ ...read.rules, introspections }, { subject }, {});
+    const { gate, adopt } = await servers.prepare(
+      { ...read.rules, introspections },
+      { settings, mode: 'proxy', means: {} },
+    );
     adopt();
     return gate;
   };

@@ -1,4 +1,3 @@
-import { createNonces } from '../../core/dpop/nonce.ts';
 import type { Reason } from '../../core/failures.ts';
 import { createReadExternalUrl } from '../../core/http/external-url.ts';
 import { readCopiedMessage } from '../../core/mcp/node-message.ts';
@@ -6,7 +5,7 @@ import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
-import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import { showText } from '../../core/shown-text.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { explain } from '../../explain/explain.ts';
@@ -19,12 +18,13 @@ import {
   startExplanation,
 } from '../../explain/explanation.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
-import { requirementsOf, trustEntries } from '../../gate/gate.ts';
-import { findMode, readCommonOptions } from '../../gate/gate-follower.ts';
+import { requirementsOf } from '../../gate/gate.ts';
+import { findMode } from '../../gate/gate-follower.ts';
+import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
-import { explainRevocations } from '../../server/revocation/open-revocations.ts';
+import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { loadRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
@@ -55,7 +55,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     );
     opened.push(...keySets);
     for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
-    const server = createServer(rule, { rules, settings, keySets });
+    const server = openServer(rule, { rules, settings, keySets });
     const { mcp } = rule;
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
@@ -132,20 +132,16 @@ interface RuleContext {
   readonly keySets: readonly OpenedKeys[];
 }
 
-function createServer(rule: Rule, { rules, settings, keySets }: RuleContext): ResourceServer<RegisteredClaims> {
+function openServer(rule: Rule, { rules, settings, keySets }: RuleContext): ResourceServer<RegisteredClaims> {
   const { issuers: trusted, dpop } = requirementsOf(rule, rules);
   const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
     const keys = keySets[index]?.keys;
     return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
   });
-  const common = readCommonOptions(settings, findMode(settings, rules));
-  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
-  return createResourceServer({
-    ...common,
-    ...trustEntries(issuers, common.subject),
-    ...explainRevocations(settings),
-    dpop: { ...common.dpop, ...(nonces !== undefined && { nonces }), ...(dpop !== undefined && { mode: dpop }) },
-  });
+  const opened = openIntrospections(rules, new Map());
+  const [introspection] = trusted.flatMap(([name]) => opened.get(name)?.introspection ?? []);
+  const mode = findMode(settings, rules);
+  return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, openOutside(settings));
 }
 
 function refuse(reason: Reason, call: CallToExplain, facts: { readonly seen?: string; readonly why?: string }) {

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { createNonces } from '../../core/dpop/nonce.ts';
 import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
 import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
@@ -13,7 +12,7 @@ import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
-import { explainRevocations } from '../../server/revocation/open-revocations.ts';
+import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 
 export interface CallToExplain extends ReceivedCall {
@@ -106,23 +105,10 @@ export async function openNamed(
 }
 
 export async function openSettings(settings: Settings, options: KeyOptions, labels: SettingLabels): Promise<Explainer> {
-  const { variant, externalUrl, issuer, upstream, scope } = settings;
+  const { variant, issuer, upstream, scope } = settings;
   const opened = issuer === undefined ? undefined : await openKeys({ issuer }, options);
-  const mode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
-  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
-  const server = createResourceServer({
-    issuers: issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }],
-    audience: [settings.audience],
-    algorithms: settings.algorithms,
-    clockTolerance: settings.clockTolerance,
-    subject: settings.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
-    trustProxy: settings.trustProxy,
-    ...explainRevocations(settings),
-    ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
-    ...(externalUrl !== '' && { externalUrl }),
-    refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
-  });
+  const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
+  const server = openResourceServer(settings, { from: 'settings', issuers }, openOutside(settings));
   const policyOf: ServerParts['policyOf'] = (path) => {
     // A gate has no routes.
     if (upstream !== '') return scope === '' ? undefined : { scopes: scope.split(' ') };

@@ -151,8 +151,7 @@ async function walkToken(walk: Walk, g: Gathered, token: string): Promise<void> 
     const refusal = await refuse(withdrawable);
     // Outside the service its cutoffs are unknown.
     const isUnknown = id === 'revocation' && rules.revocations?.isLoaded() === false;
-    if (refusal === undefined && isUnknown) walk.skip(id);
-    else walk.stage(id, refusal ?? true);
+    walk.stage(id, refusal ?? (isUnknown ? 'unknown' : true));
   }
 }
 

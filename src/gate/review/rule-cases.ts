@@ -6,10 +6,10 @@ import { isJsonObject } from '../../core/jose/json.ts';
 import { thumbprint } from '../../core/jose/jwk.ts';
 import { signCompact } from '../../core/jose/sign.ts';
 import { createProof, type KeyPair, makeKeyPair } from '../../core/jose/signed-proof.ts';
-import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { createResourceServer } from '../../core/resource-server/resource-server.ts';
 import { type ClaimPath, listPaths } from '../../core/token/grants.ts';
-import { createGate, type Decision, type Gate, type ServerRequirements, trustEntries } from '../gate.ts';
+import { trustEntry } from '../../server/process/open-resource-server.ts';
+import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
 import type { Rules } from '../rules/rules.ts';
 import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
 import { stepsOf } from '../rules/text/rules-form.ts';
@@ -116,10 +116,11 @@ function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unk
 
 function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, signer: KeyPair) {
   const keys = { keys: [{ ...signer.publicJwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
-  const sampled = issuers.map(
-    ([, { issuer, rules }]): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
+  const sampled = issuers.map(([, { issuer, rules }]) =>
+    trustEntry({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }, 'required'),
   );
-  return createResourceServer({ ...trustEntries(sampled), audience: 'none', dpop: { mode: dpop, replay: 'off' } });
+  const means = { audience: 'none', dpop: { mode: dpop, replay: 'off' } } as const;
+  return createResourceServer({ issuers: sampled, subject: 'optional', ...means });
 }
 
 export interface PlacedCase {

@@ -1,6 +1,4 @@
-import type { DpopMode } from '../../core/http/credentials.ts';
 import { createReadClientAddress } from '../../core/http/peer.ts';
-import type { AnyServerOptions } from '../../core/resource-server/options.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { Readiness } from '../admin/admin.ts';
@@ -11,13 +9,13 @@ import { type Observed, observe, type WatchRequest } from '../observation/observ
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
 import { receiveEvents } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { ServerMeans } from './open-resource-server.ts';
 import { openSecrets } from './secrets.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
 /** Parts that every command with a listener opens. */
 export interface ServiceParts extends Pick<Service, 'drain' | 'close'> {
-  readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'revocations'>;
-  readonly dpop: NonNullable<AnyServerOptions['dpop']>;
+  readonly means: ServerMeans;
   /** Adds log lines, spans and metrics to an app. */
   observe(options: ObservedOptions): Observed & Pick<Service, 'noteMalformed' | 'noteConnection'>;
   /** Adds the audit trail, and a shutdown in progress, to a readiness. */
@@ -44,12 +42,12 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
   let draining = false;
 
   return {
-    serverOptions: {
+    means: {
+      dpop: { ...nonceOptions, replay },
       ...(options.revocations !== undefined && { revocations: options.revocations }),
       // The service records the decisions itself.
       ...(audit !== undefined && { audit: { isAvailable: audit.isAvailable } }),
     },
-    dpop: { ...readDpop(options.settings), ...nonceOptions, replay },
     observe({ app, refuse, settings = options.settings, watch, findServer }) {
       const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
       let connections = 0;
@@ -76,11 +74,4 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
     },
     close: () => audit?.close(),
   };
-}
-
-export function readDpop({ dpopEnabled, dpopRequired, dpopAlgorithms: algorithms }: Settings): {
-  readonly mode: DpopMode;
-  readonly algorithms: Settings['dpopAlgorithms'];
-} {
-  return { mode: dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off', algorithms };
 }

@@ -24,7 +24,8 @@ function open(options: Partial<Parameters<typeof createResourceServer>[0]> = {})
   return { revocations, server, decide };
 }
 
-const token = (claims: object = {}): string => issuer.token({ sub: 'ann', sid: 's1', client_id: 'app', ...claims });
+const token = (claims: object = {}): string =>
+  issuer.token({ sub: 'ann', sid: 's1', client_id: 'app', iat: now() - 10, ...claims });
 
 it('cached token, then a cutoff → revoked_token; a token of a later login → admitted', async () => {
   const { revocations, server, decide } = open();

@@ -25,7 +25,14 @@ async function open(claims: object = {}, introspection?: Introspection) {
   });
   const token =
     introspection === undefined
-      ? issuer.token({ sub: 'ann', sid: 's1', client_id: 'app', jti: 'j1', ...claims })
+      ? issuer.token({
+          sub: 'ann',
+          sid: 's1',
+          client_id: 'app',
+          jti: 'j1',
+          iat: Math.floor(Date.now() / 1000) - 10,
+          ...claims,
+        })
       : 'opaque';
   const headers = { authorization: `Bearer ${token}` };
   const access = await server.authorize(new Request('https://api.test/', { headers }));
