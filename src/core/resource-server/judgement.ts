@@ -78,7 +78,7 @@ interface ReadRequest {
 
 const anyToken = checkPolicy({});
 
-/** Seconds between two checks of an open stream if no response is cached. */
+/** Seconds between two introspections for one request or open stream if no response is cached. */
 const leastRecheck = 1;
 
 /** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
@@ -123,9 +123,14 @@ export function createJudge(rules: JudgementRules): Judge {
       const routing = routePolicy.judge(facts);
       const given = routing instanceof Promise ? await routing : routing;
       if (given instanceof Refused) return given.attest(evidence);
-      // A policy may wait for the client's body: the token can have ended since.
-      const late = routing instanceof Promise ? ((await withdraw(token)) ?? refuseExpired(token, now())) : undefined;
-      if (late !== undefined) return late.attest(evidence);
+      if (routing instanceof Promise) {
+        // The policy may have waited for the client's body: the token can have ended since.
+        const isDue = now() - seconds >= leastRecheck || rules.revocations?.doubtOf(token.claims) !== undefined;
+        const later = asked.length > 0 && isDue ? await verifyByIntrospections(trusted, call, asked) : token;
+        if ('reason' in later) return later;
+        const late = (await withdraw(later)) ?? refuseExpired(later, now());
+        if (late !== undefined) return late.attest(evidence);
+      }
       const again = asked.length === 0 ? undefined : recheckBy(trusted, call, asked);
       const { revocations } = rules;
       const access = grantAccess({ token, credentials, revocations, again, now }, given, proof?.nonce);

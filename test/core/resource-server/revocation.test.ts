@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
 import { AccessError } from '../../../src/core/failures.ts';
 import type { Introspection } from '../../../src/core/introspection/introspection.ts';
+import { registerPolicy } from '../../../src/core/policy/checked-policy.ts';
+import type { Policy } from '../../../src/core/policy/policy.ts';
+import { Refused } from '../../../src/core/refused.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
@@ -11,10 +14,10 @@ const now = (): number => Math.floor(Date.now() / 1000);
 function open(options: Partial<Parameters<typeof createResourceServer>[0]> = {}) {
   const revocations = createRevocations();
   const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, revocations, ...options });
-  const decide = async (token: string): Promise<string> => {
+  const decide = async (token: string, policy?: Policy<unknown>): Promise<string> => {
     const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
     try {
-      await server.authorize(request);
+      await server.authorize(request, policy);
       return 'admitted';
     } catch (error) {
       if (error instanceof AccessError) return error.reason;
@@ -113,7 +116,7 @@ function createAnswers(claims: object) {
     handles: (text) => !text.includes('.'),
     introspect: async (_token, _digest, _client, since) => {
       calls.push(since);
-      return response as never; // a JSON object
+      return 'active' in response && response.active === true ? (response as never) : new Refused('inactive_token'); // a JSON object
     },
     status: () => ({ active: 0, inactive: 0, inFlight: 0, calls: { ok: 0, failed: 0 } }),
     close: () => undefined,
@@ -130,6 +133,31 @@ it('introspected token without iat, matching cutoff → a response newer than th
   expect(await decide('opaque')).toBe('admitted');
   expect(calls.length).toBe(3);
   expect(calls[2]).toBeGreaterThan(0);
+});
+
+it.each<readonly [string, object, object, readonly [calls: number, decision: string]]>([
+  ['nothing changes', {}, {}, [1, 'admitted']],
+  ['a cutoff, and the issuer calls it inactive', { cutoff: true }, { active: false }, [2, 'inactive_token']],
+  ['a cutoff, and the issuer calls it active', { cutoff: true }, {}, [3, 'admitted']],
+  ['a second passes, and the issuer calls it inactive', { seconds: 1 }, { active: false }, [2, 'inactive_token']],
+])('introspected token, while the policy waits %s → it is decided again', async (_event, event, next, expected) => {
+  const { cutoff, seconds = 0 } = event as { readonly cutoff?: boolean; readonly seconds?: number };
+  const { introspection, calls, change } = createAnswers({});
+  let later = 0;
+  const { revocations, decide } = open({ introspection, now: () => now() + later });
+  const policy = registerPolicy({
+    scopes: [],
+    hasSchema: false,
+    made: undefined as never, // no explanation reads it
+    async judge() {
+      if (cutoff) await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+      later = seconds;
+      change(next);
+      return undefined;
+    },
+  });
+  const decision = await decide('opaque', policy);
+  expect([calls.length, decision]).toEqual(expected);
 });
 
 it('introspected token with iat → the cutoff decides', async () => {
