@@ -55,7 +55,15 @@ const bypasses: readonly (readonly [string, Request])[] = [
       status: 403,
     },
   ],
-  ...['Mcp-Name', 'mcp-method', 'MCP-Protocol-Version', 'Content-Type', 'content-encoding'].map(
+  ...[
+    'Mcp-Name',
+    'mcp-method',
+    'MCP-Protocol-Version',
+    'Content-Type',
+    'content-encoding',
+    'authorization',
+    'DPoP',
+  ].map(
     (name) =>
       [
         `${name} named by Connection`,

@@ -280,6 +280,10 @@ describe('beside a proxy, with trustHeaders', () => {
     ['no method', headers(), 'mcp_headers_missing'],
     ['no name', headers('tools/call'), 'mcp_headers_missing'],
     ['an empty name', headers('tools/call', ''), 'mcp_headers_missing'],
+    // Go compares these bytes with the UTF-8 of the body, Node decodes them as ISO 8859-1.
+    ['a name beyond ASCII', headers('tools/call', 'l\u00c3\u00b6schen'), 'mcp_header_mismatch'],
+    ['an alias of the name', { ...headers('tools/call', 'list'), Mcp_Name: 'delete-all' }, 'mcp_headers_missing'],
+    ['an alias of the method', { ...headers('tools/list'), mcp_method: 'tools/call' }, 'mcp_headers_missing'],
     ['a method twice', headers('tools/call, tools/list', 'list'), 'mcp_headers_missing'],
     ['a method twice, joined by another proxy', headers('tools/list,tools/call', 'list'), 'mcp_headers_missing'],
     ['a name twice', headers('tools/call', 'list, delete-all'), 'mcp_headers_missing'],
@@ -292,6 +296,7 @@ describe('beside a proxy, with trustHeaders', () => {
     ['PUT', 'PUT', headers('tools/list'), 'no_operation_policy'],
     ['OPTIONS', 'OPTIONS', {}, 'no_operation_policy'],
     ['a WebSocket handshake', 'GET', { Upgrade: 'WebSocket', Connection: 'upgrade' }, 'no_operation_policy'],
+    ['a handshake whose Upgrade a proxy has removed', 'GET', { 'Sec-WebSocket-Key': 'a' }, 'no_operation_policy'],
     [
       'Mcp-Name named by Connection',
       'POST',

@@ -15,6 +15,7 @@ const firstRevision = '2026-07-28';
 const revisionForm = /^\d{4}-\d{2}-\d{2}$/;
 /** A proxy may join two header lines with a comma, which the method of a message does not contain. */
 const methodForm = /^[\w$./-]+$/;
+const plainForm = /^[\t -~]*$/;
 const encodedGrammar = /^=\?base64\?([A-Za-z\d+/]*={0,2})\?=$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -33,9 +34,12 @@ function matchesName({ method, params }: JsonObject, value: string | undefined):
   return name !== undefined && name === readMember(params, member);
 }
 
-/** Decodes a value of `Mcp-Name`. Returns `undefined` for an encoded value that is not canonical base64 of UTF-8. */
+/**
+ * Decodes a value of `Mcp-Name`. Returns `undefined` for an encoded value that is not canonical base64 of UTF-8, and for bytes
+ * beyond ASCII, which servers decode differently.
+ */
 export function decodeHeaderName(value: string): string | undefined {
-  if (!value.startsWith('=?')) return value;
+  if (!value.startsWith('=?')) return plainForm.test(value) ? value : undefined;
   const encoded = encodedGrammar.exec(value)?.[1];
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, 'base64');
@@ -47,12 +51,16 @@ export function decodeHeaderName(value: string): string | undefined {
   }
 }
 
+const decidingHeader = /^(?:content-(?:type|encoding)|authorization|dpop|mcp-.*)$/;
+
 /** Refuses headers that lead past the message: a WebSocket handshake, and a deciding header that a proxy removes. */
 export function findBypass(get: ResourceRequest['headers']['get']): Refused | undefined {
   const listed = (name: string): readonly string[] =>
     (get(name) ?? '').split(',').map((each) => each.trim().toLowerCase());
-  if (listed('upgrade').some((protocol) => /^websocket\b/.test(protocol))) return new Refused('no_operation_policy');
-  const isNamed = listed('connection').some((name) => /^(?:content-(?:type|encoding)|mcp-.*)$/.test(name));
+  const isHandshake = listed('upgrade').some((protocol) => /^websocket\b/.test(protocol));
+  // A proxy may not pass Upgrade on to the gate.
+  if (isHandshake || get('sec-websocket-key') !== null) return new Refused('no_operation_policy');
+  const isNamed = listed('connection').some((name) => decidingHeader.test(name));
   return isNamed ? new Refused('malformed_message') : undefined;
 }
 
@@ -66,7 +74,11 @@ export function readTrustedHeaders({ method, headers }: ResourceRequest): ReadMe
   return { operations: refused ?? (method === 'POST' ? readTrustedOperations(headers) : []), id: null };
 }
 
+/** Spellings that CGI and WSGI read as the trusted headers. */
+const aliases = ['mcp_method', 'mcp_name', 'mcp_protocol_version', 'mcp-protocol_version', 'mcp_protocol-version'];
+
 function readTrustedOperations(headers: ResourceRequest['headers']): ReadMessage['operations'] {
+  if (aliases.some((name) => headers.get(name) !== null)) return new Refused('mcp_headers_missing');
   const revision = headers.get('mcp-protocol-version') ?? '';
   const method = headers.get('mcp-method') ?? '';
   if (!revisionForm.test(revision) || revision < firstRevision || !methodForm.test(method)) {
