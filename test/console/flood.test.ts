@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,6 +66,8 @@ describe('10,000 decisions in a second', () => {
       decisions.keep(decide(`r${i}`, 'expired'), Promise.resolve({ facts: [['received', `${i}`]] }));
       decisions.keep(decide(`a${i}`), undefined);
     }
+    expect(decisions.recent()).toEqual([]);
+    await once(decisions.events, 'decisions');
     const ids = decisions.recent().map(({ id }) => id);
     expect([ids.length, ids[0], ids.at(-2), ids.at(-1)]).toEqual([300, 'r4800', 'r4999', 'a4999']);
     expect(await decisions.find('r4999')).toMatchObject({ walked: true, facts: [['received', '4999']] });

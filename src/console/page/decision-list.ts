@@ -110,11 +110,7 @@ function useKeys(shown: readonly Decision[], query: string): void {
   });
 }
 
-interface ReasonsOptions {
-  readonly decisions: readonly Decision[];
-  readonly chosen: string;
-  readonly onChoose: (reason: string) => void;
-}
+type ReasonsOptions = Readonly<{ decisions: readonly Decision[]; chosen: string; onChoose: (reason: string) => void }>;
 
 /** Number of decisions for each reason, the most frequent first. */
 function Reasons({ decisions, chosen, onChoose }: ReasonsOptions): View | false {
@@ -132,12 +128,7 @@ function Reasons({ decisions, chosen, onChoose }: ReasonsOptions): View | false 
   })}</ul>`;
 }
 
-interface RowOptions {
-  readonly decision: Decision;
-  readonly isChosen: boolean;
-  readonly age: string | undefined;
-  readonly query: string;
-}
+type RowOptions = Readonly<{ decision: Decision; isChosen: boolean; age: string | undefined; query: string }>;
 
 function Row({ decision, isChosen, age, query }: RowOptions): View {
   const { id, status, outcome, method, route, path, reason, at } = decision;

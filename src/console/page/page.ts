@@ -74,11 +74,7 @@ const lostTexts = {
   ],
 } as const;
 
-interface RestartedOptions {
-  readonly connection: Live['connection'];
-  readonly state: ConsoleState | undefined;
-  readonly isDev: boolean;
-}
+type RestartedOptions = Readonly<{ connection: Live['connection']; state: ConsoleState | undefined; isDev: boolean }>;
 
 function Restarted({ connection, state, isDev }: RestartedOptions): View | false {
   if (connection === 'open' || connection === 'connecting') return false;

@@ -1,12 +1,10 @@
-import type { PastedRequest } from '../../server/console/wire.ts';
+import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Explained } from './decision-view.ts';
 import { post } from './fetching.ts';
 import { FormView } from './form-view.ts';
 import { html, useState, type View } from './view.ts';
 
-interface Pasted {
-  readonly requests: readonly PastedRequest[];
-}
+type Pasted = Extract<PasteResult, { requests: unknown }>;
 
 const verdictTitles = { admitted: 'Admitted', refused: 'Refused', undecided: 'Undecided' } as const;
 

@@ -19,13 +19,16 @@ export interface ConsoleOptions {
 
 const decisionPrefix = '/console/api/decisions/';
 const eventsPath = '/console/api/events';
-/** Maximum number of characters of a request body. A paste may be a HAR. */
-const limits = { try: 8192, paste: 1_048_576 };
 const keyText = 'The console needs its key.';
 
 /** Handles requests under `/console`: only from this host, and only with the key or a cookie that the key signed. */
 export function createConsole({ decisions, key, state, paste, runTry }: ConsoleOptions): RequestListener {
   const openStream = createEventStreams(decisions);
+  /** Type and maximum number of characters of each request body. A paste may be a HAR. */
+  const posts = new Map([
+    ['/console/api/try', { run: runTry, type: 'application/json', limit: 8192 }],
+    ['/console/api/paste', { run: paste, type: 'text/plain', limit: 1_048_576 }],
+  ]);
   let files: ReadonlyMap<string, Answer> | undefined;
 
   const read = async (path: string, outgoing: ServerResponse, isAllowed: () => boolean) => {
@@ -43,19 +46,16 @@ export function createConsole({ decisions, key, state, paste, runTry }: ConsoleO
   };
 
   const write = async (path: string, incoming: IncomingMessage): Promise<Answer> => {
-    const type = incoming.headers['content-type'] ?? '';
-    if (path === '/console/api/paste') {
-      if (!/^text\/plain\s*(?:;|$)/i.test(type)) return text(415, 'Paste plain text.');
-      const body = await readBody(incoming, limits.paste);
-      return body === undefined ? refuseLength(limits.paste) : json(await paste(body));
-    }
-    if (path !== '/console/api/try') return text(404, 'The console has no such page.');
-    if (runTry === undefined) return text(404, 'Try it is available in portcullis dev only.');
-    if (!/^application\/json\s*(?:;|$)/i.test(type)) return text(415, 'Send JSON to try.');
-    const body = await readBody(incoming, limits.try);
-    if (body === undefined) return refuseLength(limits.try);
-    const tried = await runTry(body);
-    return tried === undefined ? text(400, 'Choose a token, a method, and a path that begins with /.') : json(tried);
+    const post = posts.get(path);
+    if (post === undefined) return text(404, 'The console has no such page.');
+    const { run, type, limit } = post;
+    if (run === undefined) return text(404, 'Try it is available in portcullis dev only.');
+    const [sent] = (incoming.headers['content-type'] ?? '').split(';', 1);
+    if (sent?.trim().toLowerCase() !== type) return text(415, 'Send JSON to try, plain text to paste.');
+    const body = await readBody(incoming, limit);
+    if (body === undefined) return text(413, `Send at most ${limit.toLocaleString('en')} characters.`);
+    const result = await run(body);
+    return result === undefined ? text(400, 'Choose a token, a method, and a path that begins with /.') : json(result);
   };
 
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Answer | undefined> => {
@@ -91,10 +91,6 @@ function refuseKey({ url = '', headers, socket }: IncomingMessage): Answer {
   return isPage
     ? html(formatRefused(keyText, socket.localPort), 401, refusedHeaders)
     : text(401, `${keyText} Open the link: dev prints it, or see CONSOLE_KEY_FILE.`);
-}
-
-function refuseLength(limit: number): Answer {
-  return text(413, `Send at most ${limit.toLocaleString('en')} characters.`);
 }
 
 function text(status: number, reason: string): Answer {

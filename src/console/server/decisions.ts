@@ -53,8 +53,9 @@ export function createDecisions(names: SettingNames) {
   return {
     events,
     notes: (): readonly Note[] => notes,
-    /** Kept decisions, oldest first. */
-    recent: () => [...entries.values()].map(({ decision }) => decision),
+    /** Kept decisions, oldest first, except those that the next event has. */
+    recent: () =>
+      [...entries.values()].map(({ decision }) => decision).filter((each) => !batch?.decisions.includes(each)),
     /** Counts a decision. Returns false if it cannot be kept, because too many came at once. */
     admit(kind: keyof typeof taken): boolean {
       batch ??= openBatch();

@@ -2,17 +2,12 @@ export const pageStyle = `
 /* The frame: colours, type, top bar, two panes (one on a phone). */
 :root {
   color-scheme: light dark;
-  --ground: #f4f6f4; --paper: #fff; --ink: #16211c; --soft: #52605a; --line: #d7ded9; --strong-line: #84918a;
-  --accent: #0a6b4c; --accent-ink: #fff; --accent-ground: #e0f0e9;
-  --bad: #a0241a; --bad-ground: #fbe8e5; --warn: #734700; --warn-ground: #fcf0da; --code: #f1f4f2;
+  --ground: light-dark(#f4f6f4, #0e1412); --paper: light-dark(#fff, #151d1a); --ink: light-dark(#16211c, #e4ece8);
+  --soft: light-dark(#52605a, #a0b0a8); --line: light-dark(#d7ded9, #2a3731); --strong-line: light-dark(#84918a, #6c7c74);
+  --accent: light-dark(#0a6b4c, #62d3a8); --accent-ink: light-dark(#fff, #06251a); --accent-ground: light-dark(#e0f0e9, #12332a);
+  --bad: light-dark(#a0241a, #ff9d90); --bad-ground: light-dark(#fbe8e5, #3b1b17);
+  --warn: light-dark(#734700, #f0c272); --warn-ground: light-dark(#fcf0da, #362a13); --code: light-dark(#f1f4f2, #1c2622);
   --mono: ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, "DejaVu Sans Mono", monospace;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --ground: #0e1412; --paper: #151d1a; --ink: #e4ece8; --soft: #a0b0a8; --line: #2a3731; --strong-line: #6c7c74;
-    --accent: #62d3a8; --accent-ink: #06251a; --accent-ground: #12332a;
-    --bad: #ff9d90; --bad-ground: #3b1b17; --warn: #f0c272; --warn-ground: #362a13; --code: #1c2622;
-  }
 }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
@@ -196,7 +191,7 @@ select, textarea, input:not([type=radio]) { width: 100%; padding: .42rem .6rem; 
 textarea, input:not([type=radio], [type=search]) { font-family: var(--mono); font-size: .9em; }
 textarea { resize: vertical; overflow-wrap: anywhere; }
 .field + .soft { margin-top: .6rem; }
-.kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .45rem; margin-top: 1.1rem; }
+.kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(11.5rem, 45%), 1fr)); gap: .45rem; margin-top: 1.1rem; }
 .kinds legend { margin-bottom: .35rem; }
 .kinds label { display: flex; gap: .6rem; padding: .55rem .7rem; border: 1px solid var(--line); border-radius: .55rem; background: var(--paper); cursor: pointer; }
 .kinds label:hover { border-color: var(--strong-line); }
@@ -221,9 +216,6 @@ textarea { resize: vertical; overflow-wrap: anywhere; }
 .facts dt { color: var(--soft); }
 .notes .tag { justify-self: start; }
 
-@media (max-width: 52rem) {
-  .kinds { grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); }
-}
 @media (max-width: 34rem) {
   .checks tr:not(.part) { display: grid; grid-template-columns: minmax(0, 1fr) auto; padding: .3rem 0; border-bottom: 1px solid var(--line); }
   .checks tr:not(.part) > * { border: 0; padding: 0; width: auto; }
