@@ -1,0 +1,104 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type GateProcess, startGate } from '../../support/gate-process.ts';
+import type { ServiceProcess } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { findVariant, startVariant } from '../../support/variant-service.ts';
+
+/** More than the listener discards of a body, and what the sockets on the way may hold in addition. */
+const mostBytes = 80 * 1024 * 1024;
+const block = Buffer.alloc(1024 * 1024, 'x');
+
+interface Sent {
+  readonly status: number;
+  /** Bytes of the body that were written until the listener closed the connection. */
+  readonly bytes: number;
+}
+
+/** Sends a body without an end, until the connection is closed or too much of it was taken. */
+function sendEndless(url: string, head: string): Promise<Sent> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    let received = '';
+    let bytes = 0;
+    const finish = (): void => {
+      socket.destroy();
+      resolve({ status: Number(/^HTTP\/1\.1 (\d+)/.exec(received)?.[1] ?? 0), bytes });
+    };
+    const send = (): void => {
+      while (bytes < mostBytes) {
+        bytes += block.length;
+        if (!socket.write(block)) return;
+      }
+      finish();
+    };
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+    });
+    socket
+      .on('error', () => {})
+      .on('close', finish)
+      .on('drain', send);
+    socket.write(`${head}\r\nHost: 127.0.0.1\r\nContent-Length: 9000000000\r\nContent-Type: application/json\r\n\r\n`);
+    send();
+  });
+}
+
+describe('a body without an end, on every path of every listener → bounded', { timeout: 60_000 }, () => {
+  let provider: TestProvider;
+  let service: ServiceProcess;
+  let gate: GateProcess;
+  let proxy: GateProcess;
+  beforeAll(async () => {
+    provider = await startTestProvider();
+    const settings = { LOGOUT_CLIENTS: 'app', ADMIN_PORT: '0', UPLOAD_TIMEOUT: '5' };
+    service = await startVariant(findVariant('a'), provider, settings);
+    const { issuer, audience } = provider;
+    const issuers = { main: { issuer, audience } };
+    gate = await startGate(
+      provider,
+      { issuers, rules: [{ id: 'all', path: '/**' }] },
+      { ...settings, TRUST_PROXY: '127.0.0.1' },
+    );
+    const rules = [
+      { id: 'mcp', path: '/mcp', mcp: { tools: { '*': {} } } },
+      { id: 'all', path: '/**' },
+    ];
+    proxy = await startGate(
+      provider,
+      { issuers, rules },
+      { ...settings, UPSTREAM: 'http://127.0.0.1:9', MCP_SERVER: 'true' },
+    );
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all([service?.stop(), gate?.stop(), proxy?.stop()]);
+    await provider?.close();
+  });
+
+  const urls = {
+    serve: () => service.url,
+    'serve, admin': () => service.adminUrl ?? '',
+    'beside a proxy': () => gate.url,
+    'as the proxy': () => proxy.url,
+  };
+  it.each<readonly [keyof typeof urls, string]>([
+    ...['/api/public', '/api/private', '/openapi.json', '/docs', '/.well-known/oauth-protected-resource'].map(
+      (path) => ['serve', path] as const,
+    ),
+    ...['/none', '/backchannel-logout'].map((path) => ['serve', path] as const),
+    ...['/healthz', '/readyz', '/metrics', '/revocations', '/console', '/none'].map(
+      (path) => ['serve, admin', path] as const,
+    ),
+    ...['/forward-auth', '/ext-authz/a', '/none', '/backchannel-logout'].map(
+      (path) => ['beside a proxy', path] as const,
+    ),
+    ...['/a', '/mcp', '/.well-known/oauth-protected-resource/mcp', '/backchannel-logout'].map(
+      (path) => ['as the proxy', path] as const,
+    ),
+  ])('%s: %s', async (listener, path) => {
+    const { status, bytes } = await sendEndless(urls[listener](), `POST ${path} HTTP/1.1`);
+    expect(bytes).toBeLessThan(mostBytes);
+    // A response before the close, where the reset does not overtake it.
+    expect(status === 0 || status >= 200).toBe(true);
+  });
+});
