@@ -105,6 +105,7 @@ describe('ways past the message', () => {
         issuers: { staff: { issuer: provider.issuer, audience: resource } },
         rules: [
           { id: 'mcp', ...rule },
+          { id: 'plain', path: '/plain', preflight: 'allow' },
           { id: 'watched', ...rule, path: '/watched', mode: 'report' },
         ],
       },
@@ -132,11 +133,15 @@ describe('ways past the message', () => {
     expect(arrived).toEqual([]);
   });
 
-  it('OPTIONS with a body, without a token → 400, without a body → the upstream', async () => {
+  it('OPTIONS with a body, without a token → 401, without a body → the upstream', async () => {
     arrived.length = 0;
     const preflight = 'Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n';
-    const refused = { head: `OPTIONS /mcp HTTP/1.1\r\n${preflight}${json}${length}`, body: message, status: 400 };
-    expect(statusOf(await ask(refused, false))).toBe(400);
+    for (const path of ['/mcp', '/plain']) {
+      const head = `OPTIONS ${path} HTTP/1.1\r\n${preflight}${json}`;
+      expect(statusOf(await ask({ head: head + length, body: message, status: 401 }, false))).toBe(401);
+      const chunked = { head: `${head}Transfer-Encoding: chunked\r\n`, body: '1\r\na\r\n0\r\n\r\n', status: 401 };
+      expect(statusOf(await ask(chunked, false))).toBe(401);
+    }
     expect(arrived).toEqual([]);
     expect(statusOf(await ask({ head: `OPTIONS /mcp HTTP/1.1\r\n${preflight}`, status: 200 }, false))).toBe(200);
     expect(arrived).toEqual(['OPTIONS ']);

@@ -93,9 +93,10 @@ export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Tre
   return 'judge';
 }
 
-/** Reads the planned method of a CORS preflight; `undefined` for any other request (Fetch Standard, CORS-preflight). */
+/** Reads the planned method of a CORS preflight, which has no body; `undefined` for any other request (Fetch Standard). */
 function readPlannedMethod({ method, headers }: ResourceRequest): string | undefined {
   if (method !== 'OPTIONS' || headers.get('origin') === null) return undefined;
+  if (headers.get('transfer-encoding') !== null || Number(headers.get('content-length')) !== 0) return undefined;
   return headers.get('access-control-request-method') ?? undefined;
 }
 
