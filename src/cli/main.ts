@@ -39,8 +39,8 @@ async function main(): Promise<number> {
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (name === '--version' || name === '-v' || name === 'version') {
-    const { readVersion } = await import('../server/lifecycle/version.ts');
-    process.stdout.write(`${readVersion()}\n`);
+    const { version } = await import('../core/version.ts');
+    process.stdout.write(`${version}\n`);
     return exitCodes.ok;
   }
   if (!isCommand(name)) {

@@ -1,9 +1,9 @@
 import { createReadExternalUrl } from '../core/http/external-url.ts';
+import { version } from '../core/version.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
 import { describeReadyKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
-import { readVersion } from '../server/lifecycle/version.ts';
 import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
@@ -41,7 +41,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       trust: settings.trustProxy,
       ...(externalUrl !== undefined && { pinned: externalUrl }),
     }),
-    version: readVersion(),
+    version,
   });
 
   registerCacheMetrics(metrics, resourceServer);

@@ -8,7 +8,7 @@ import { rolldown } from 'rolldown';
 const { exports, imports, bin } = JSON.parse(readFileSync('package.json', 'utf8'));
 const modules = Object.values(exports).flatMap(({ default: path }) => path ?? []);
 const ownImports = Object.entries(imports).filter(([, { webpack }]) => webpack !== undefined);
-const replacements = [...ownImports.map(([, paths]) => paths.default), imports['#undici'].workerd];
+const replacements = ownImports.map(([, paths]) => paths.default);
 const entries = [...modules, ...replacements, ...Object.values(bin)].map((path) =>
   path.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, ''),
 );

@@ -1,8 +1,8 @@
 import { codeOf, showValue } from '../../core/shown-text.ts';
+import { version } from '../../core/version.ts';
 import type { OpenConsole, RunTry, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { StartFailure } from '../../server/lifecycle/exit.ts';
-import { readVersion } from '../../server/lifecycle/version.ts';
 import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
 import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
@@ -29,7 +29,6 @@ export function createOpenConsole(runTry: RunTry | undefined): OpenConsole {
         return watchDecisions(decisions)(options);
       },
       createListener({ command, readiness, routes, keys }) {
-        const version = readVersion();
         const state = (): ConsoleState => ({
           ...{ command: command.name, keyFile, version, ...readiness() },
           settings: describeSettings(settings, command),

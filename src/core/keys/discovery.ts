@@ -1,7 +1,9 @@
+import { showUrl } from '../http/shown-url.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
+import { showText } from '../shown-text.ts';
 
 /** Key address without a discovery document: `<issuer>.well-known/jwks.json`, or none. */
 export type DiscoveryFallback = 'well-known' | 'none';
@@ -57,7 +59,10 @@ export function readWellKnown(issuer: string, insecure: boolean): string {
 }
 
 function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string, insecure: boolean): string {
-  if (issuer !== expected) throw new ProviderError('foreign_issuer');
+  if (issuer !== expected) {
+    const named = typeof issuer === 'string' ? showText(showUrl(issuer)) : 'none';
+    throw new ProviderError('foreign_issuer', { detail: `${named} instead of ${showUrl(expected)}` });
+  }
   if (!isKeyAddress(jwksUri, insecure)) throw new ProviderError('bad_jwks_uri');
   return jwksUri;
 }

@@ -1,15 +1,16 @@
 import { X509Certificate } from 'node:crypto';
-import type { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import type { AgentOptions, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { SecureContext } from 'node:tls';
-import { refuseOnWorkerd } from '../platform.ts';
-import { readProxyAddress } from './https-address.ts';
+import { onBun, refuseOnWorkerd } from '../platform.ts';
+import { bareHost, createProxyChoice, type Environment } from './proxy-choice.ts';
+import { createTunnels, type Tunnels } from './tunnel.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 /** Options of a `Fetch` call. */
 export interface FetchInit {
-  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'OPTIONS';
   readonly headers: Record<string, string>;
   /** Body of a POST or PATCH. */
   readonly body?: string;
@@ -23,6 +24,8 @@ export interface FetchResponse {
   readonly redirected: boolean;
   readonly headers: { get(name: string): string | null };
   readonly body: AsyncIterable<Uint8Array> | ByteStream | null;
+  /** Content coding that the body still has; a `fetch` has decoded it. */
+  readonly coding?: string | undefined;
 }
 
 /** A stream that is read chunk by chunk: not every runtime, and not every type of one, has it iterable. */
@@ -48,45 +51,48 @@ export interface HttpClientOptions {
   readonly environment?: Environment;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 const connectMilliseconds = 3000;
 /** Milliseconds that an idle connection stays open: less than most servers keep it. */
 const idleMilliseconds = 4000;
 
+/** A client certificate with its key, in PEM; only for tools. */
+export interface ClientIdentity {
+  readonly identity?: string;
+}
+
 /**
- * Creates a client that connects directly, or through the proxy of the environment; HTTP_PROXY serves if HTTPS_PROXY is
- * absent. Loads nothing before the first request. `connections` are opened to one host at most: keys are fetched one after
- * the other. A malformed proxy address or certificate: `TypeError`.
+ * Creates a client that connects directly, or through the proxy of the environment. Loads nothing before the first request.
+ * At most `connections` are open to one host: keys are fetched one after the other. Throws `TypeError` for a malformed proxy
+ * address or certificate.
  */
 export function createHttpClient(
-  { ca, environment = process.env }: HttpClientOptions,
+  { ca, identity, environment = process.env }: HttpClientOptions & ClientIdentity,
   connections: number = 1,
 ): HttpClient {
-  const proxies = {
-    httpProxy: readProxy(environment, 'HTTP_PROXY'),
-    httpsProxy: readProxy(environment, 'HTTPS_PROXY'),
-    noProxy: readVariable(environment, 'NO_PROXY'),
-  };
+  const chooseProxy = createProxyChoice(environment);
   if (ca !== undefined) assertCertificate(ca);
-  const isDirect = proxies.httpProxy === '' && proxies.httpsProxy === '';
-  const open = async (): Promise<HttpClient> => {
-    const trust = ca === undefined ? undefined : await findTrust(ca);
-    return isDirect ? openDirect(connections, trust) : openProxied(proxies, connections, trust);
+  const open = async (proxy: string): Promise<HttpClient> => {
+    const trust = ca === undefined && identity === undefined ? undefined : await findTrust(ca, identity);
+    if (proxy !== '' && onBun) return { fetch: (url, init) => fetchOnBun(url, init, trust), close: () => undefined };
+    return openClient({ proxy, connections, trust });
   };
-  let client: Promise<HttpClient> | undefined;
+  // Opened once: each of several simultaneous requests would otherwise read the roots.
+  const opened = new Map<string, Promise<HttpClient>>();
   return {
     async fetch(url, init) {
-      // Opened once: each of several simultaneous requests would otherwise read the roots.
-      client ??= open();
+      const proxy = chooseProxy(url)?.address ?? '';
+      const client = opened.get(proxy) ?? open(proxy);
+      opened.set(proxy, client);
       return (await client).fetch(url, init);
     },
-    close: () => void client?.then(({ close }) => close()).catch(() => undefined),
+    close() {
+      for (const client of opened.values()) client.then(({ close }) => close()).catch(() => undefined);
+    },
   };
 }
 
 /**
- * Creates a client of the platform's own `fetch`: workerd has no sockets that undici could use. A `ca` there: `TypeError`.
+ * Creates a client of the platform's own `fetch`, because workerd has no sockets. Throws `TypeError` for a `ca` there.
  */
 export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
   if (ca !== undefined) refuseOnWorkerd('ca', 'where only the platform says which certificates are trusted');
@@ -94,36 +100,102 @@ export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
   return { fetch: (url, init) => fetch(url, init), close: () => undefined };
 }
 
+/** Bun ignores agents. Its own `fetch` uses the proxies of the environment. */
+function fetchOnBun(url: string, init: FetchInit, trust: Trust | undefined): Promise<FetchResponse> {
+  return fetch(url, { ...init, ...(trust && { tls: { ca: trust.roots } }) } as RequestInit);
+}
+
 /** One scheme: how to send a request, over which connections, and the event that ends connecting. */
 interface Scheme {
   readonly request: typeof httpRequest;
   readonly agent: HttpAgent;
+  /** For a request that a reused connection has lost. */
+  readonly unused: HttpAgent;
   readonly connected: 'connect' | 'secureConnect';
 }
 
-async function openDirect(connections: number, trust: Trust | undefined): Promise<HttpClient> {
+interface ConnectionOptions {
+  /** Empty for direct connections. */
+  readonly proxy: string;
+  readonly connections: number;
+  readonly trust: Trust | undefined;
+}
+
+async function openClient({ proxy, connections, trust }: ConnectionOptions): Promise<HttpClient> {
   const [http, https] = await Promise.all([import('node:http'), import('node:https')]);
-  const options = { keepAlive: true, maxSockets: connections, timeout: idleMilliseconds };
-  const plain: Scheme = { request: http.request, agent: new http.Agent(options), connected: 'connect' };
-  const secure: Scheme = {
-    request: https.request,
-    agent: new https.Agent({ ...options, ...(trust && { secureContext: trust.secureContext }) }),
-    connected: 'secureConnect',
+  const secureContext = trust?.secureContext;
+  const tunnels =
+    proxy === '' ? undefined : await createTunnels(proxy, { secureContext, timeout: connectMilliseconds });
+  const reusing = { keepAlive: true, maxSockets: connections, timeout: idleMilliseconds };
+  const openScheme = (module: typeof http | typeof https, connected: Scheme['connected']): Scheme => {
+    const openAgent = (options: AgentOptions): HttpAgent => {
+      const agent = new module.Agent({
+        ...options,
+        ...(connected === 'secureConnect' && secureContext && { secureContext }),
+      });
+      return tunnels === undefined ? agent : leadThrough(tunnels, agent, connected);
+    };
+    return { request: module.request, agent: openAgent(reusing), unused: openAgent({}), connected };
   };
+  const schemes = { plain: openScheme(http, 'connect'), secure: openScheme(https, 'secureConnect') };
   return {
-    fetch: (url, init) => fetchDirectly(url.startsWith('https:') ? secure : plain, url, init),
+    fetch: (url, init) => fetchOnce(url.startsWith('https:') ? schemes.secure : schemes.plain, url, init),
     close() {
-      plain.agent.destroy();
-      secure.agent.destroy();
+      tunnels?.close();
+      for (const { agent, unused } of Object.values(schemes)) {
+        agent.destroy();
+        unused.destroy();
+      }
     },
   };
 }
 
-function fetchDirectly({ request, agent, connected }: Scheme, url: string, init: FetchInit): Promise<FetchResponse> {
-  const { method, headers, body, signal } = init;
+/** Gives an agent connections through a proxy. */
+function leadThrough(tunnels: Tunnels, agent: HttpAgent, connected: Scheme['connected']): HttpAgent {
+  const connectOver = agent.createConnection.bind(agent);
+  agent.createConnection = (options, callback) => {
+    // Never without a callback, and never with an error and a stream: the types are for both ways to return one.
+    const settle = callback as (error: Error | null, stream?: ReturnType<typeof connectOver>) => void;
+    const { host, port } = options as { readonly host: string; readonly port: number }; // the request names both
+    tunnels
+      .open(bareHost(host), port)
+      .then(
+        (socket) => settle(null, connected === 'connect' ? socket : connectOver({ ...options, ...{ socket } })),
+        settle,
+      );
+    return undefined;
+  };
+  return agent;
+}
+
+/**
+ * Sends a request, and once more over a new connection if a reused one ended before the first byte of a response: the other
+ * side had closed it.
+ */
+async function fetchOnce(scheme: Scheme, url: string, init: FetchInit): Promise<FetchResponse> {
+  const reused = { isLost: false };
+  try {
+    return await sendOver(scheme, url, init, reused);
+  } catch (error) {
+    if (!reused.isLost || init.signal.aborted) throw error;
+    return sendOver({ ...scheme, agent: scheme.unused }, url, init, reused);
+  }
+}
+
+function sendOver(
+  { request, agent, connected }: Scheme,
+  url: string,
+  { method, headers, body, signal }: FetchInit,
+  reused: { isLost: boolean },
+): Promise<FetchResponse> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, agent });
+    const sent = request(url, { method, headers: { 'accept-encoding': 'gzip, identity', ...headers }, agent });
     sent.on('socket', (socket) => {
+      reused.isLost = sent.reusedSocket;
+      if (sent.reusedSocket)
+        socket.once('data', () => {
+          reused.isLost = false;
+        });
       if (!socket.connecting) return;
       const late = Object.assign(new Error('The connection was not established in time.'), { code: 'ETIMEDOUT' });
       const deadline = setTimeout(() => sent.destroy(late), connectMilliseconds);
@@ -138,8 +210,9 @@ function fetchDirectly({ request, agent, connected }: Scheme, url: string, init:
       // Aborted once its iteration has ended, it would end the process from Node 26 on.
       response.on('error', () => undefined);
       const get = (name: string): string | null => response.headers[name]?.toString() ?? null;
+      const coding = get('content-encoding')?.toLowerCase();
       // A response always has a status.
-      resolve({ status: response.statusCode as number, redirected: false, headers: { get }, body: response });
+      resolve({ status: response.statusCode as number, redirected: false, headers: { get }, body: response, coding });
     });
     // The `signal` of the request would fail a connection that is idle again, and this ends the process: nothing listens.
     const abort = (): void => {
@@ -152,44 +225,26 @@ function fetchDirectly({ request, agent, connected }: Scheme, url: string, init:
   });
 }
 
-async function openProxied(
-  proxies: { readonly httpProxy: string; readonly httpsProxy: string; readonly noProxy: string },
-  connections: number,
-  trust: Trust | undefined,
-): Promise<HttpClient> {
-  const { EnvHttpProxyAgent, fetch } = await import('#undici');
-  const connect = { timeout: connectMilliseconds, ...(trust && { secureContext: trust.secureContext }) };
-  const dispatcher = new EnvHttpProxyAgent({
-    ...proxies,
-    ...{ connections, connect, requestTls: connect, proxyTls: connect },
-  });
-  // The undici of Bun ignores agents, and reads certificates here.
-  const route = { dispatcher, ...(trust && { tls: { ca: trust.roots } }) };
-  return {
-    fetch: (url, init) => fetch(url, { ...init, ...route }),
-    // The agents of Bun cannot be closed.
-    close: () => void dispatcher.destroy?.(),
-  };
-}
-
-/** Trusted certificates: the roots of Node and one more. */
+/** Trusted certificates, and the own one. */
 interface Trust {
-  readonly roots: readonly string[];
+  /** `undefined`: the roots of Node and of NODE_EXTRA_CA_CERTS. */
+  readonly roots: readonly string[] | undefined;
   readonly secureContext: SecureContext;
 }
 
 let latest: { readonly ca: string; readonly trust: Promise<Trust> } | undefined;
 
 /** Finds the context that all clients with the same authority share: parsing the roots takes tens of milliseconds. */
-function findTrust(ca: string): Promise<Trust> {
+function findTrust(ca: string | undefined, identity: string | undefined): Promise<Trust> {
+  if (ca === undefined || identity !== undefined) return createTrust(ca, identity);
   if (latest?.ca !== ca) latest = { ca, trust: createTrust(ca) };
   return latest.trust;
 }
 
-async function createTrust(ca: string): Promise<Trust> {
+async function createTrust(ca: string | undefined, identity?: string): Promise<Trust> {
   const { createSecureContext, rootCertificates } = await import('node:tls');
-  const roots = [...rootCertificates, ca];
-  return { roots, secureContext: createSecureContext({ ca: roots }) };
+  const roots = ca === undefined ? undefined : [...rootCertificates, ca];
+  return { roots, secureContext: createSecureContext({ ca: roots, cert: identity, key: identity }) };
 }
 
 function assertCertificate(ca: string): void {
@@ -198,18 +253,4 @@ function assertCertificate(ca: string): void {
   } catch (cause) {
     throw new TypeError('The extra certificate authority is not a certificate in PEM.', { cause });
   }
-}
-
-/** Returns an empty string for an absent variable: with `undefined` the agent would read `process.env`. */
-function readVariable(environment: Environment, name: string): string {
-  return environment[name.toLowerCase()] ?? environment[name] ?? '';
-}
-
-function readProxy(environment: Environment, name: string): string {
-  const value = readVariable(environment, name);
-  if (value === '') return '';
-  const address = readProxyAddress(value);
-  // The address may hold a password: it is neither shown nor kept as the cause.
-  if (address === undefined) throw new TypeError(`${name} is not an http:// or https:// address.`);
-  return address;
 }

@@ -1,8 +1,11 @@
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import type { OptionMembers } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
+import { codeOf } from '../shown-text.ts';
+import { version } from '../version.ts';
 import {
   type ByteStream,
+  type ClientIdentity,
   createHttpClient,
   createWorkerdClient,
   type Fetch,
@@ -54,16 +57,25 @@ export interface JsonResponse {
   readonly value: unknown;
 }
 
+/** A response with any status, a redirect too. */
+export interface AnyResponse extends Pick<FetchResponse, 'status' | 'headers'> {
+  readonly body: Buffer;
+}
+
 export interface Outbound {
   readonly fetchJson: FetchJson;
   readonly postForm: PostForm;
-  /** GETs text of a media type as `fetchJson` GETs JSON. */
-  readonly fetchText: (url: string, accept: string, limits: FetchLimits) => Promise<string>;
+  /** Sends a request for a tool that reports what it sees. */
+  readonly fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits) => Promise<AnyResponse>;
   /** Sends a request as `fetchJson` does. Resolves with any status except a redirect. */
   readonly sendJson: (url: string, request: JsonRequest, limits: FetchLimits) => Promise<JsonResponse>;
   /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
   close(): void;
 }
+
+/** Types that a key set and metadata have, and every other: some providers refuse requests that accept only JSON. */
+const accept = 'application/json, application/jwk-set+json, */*;q=0.1';
+const userAgent = `portcullis/${version}`;
 
 const createClient = pickByPlatform({ workerd: createWorkerdClient, others: createHttpClient });
 
@@ -86,8 +98,7 @@ export interface OutboundSchemes {
 
 /** One request; what is absent is not sent. */
 interface Call extends Pick<FetchInit, 'method'> {
-  /** Default: JSON. */
-  readonly accept?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly type?: string;
   readonly authorization?: string | undefined;
   readonly body?: string;
@@ -97,7 +108,10 @@ interface Call extends Pick<FetchInit, 'method'> {
  * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
  * A malformed option: `TypeError`.
  */
-export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, connections?: number): Outbound {
+export function createOutbound(
+  options: OutboundOptions & OutboundSchemes & ClientIdentity = {},
+  connections?: number,
+): Outbound {
   // The connections of a `fetch` of the caller's are not ours to close.
   const { fetch, close } = options.fetch === undefined ? createClient(options, connections) : { fetch: options.fetch };
   const inFlight = new Set<AbortController>();
@@ -106,7 +120,7 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
 
   async function send<T>(
     url: string,
-    { method, accept = 'application/json', type, authorization, body }: Call,
+    { method, headers: given, type, authorization, body }: Call,
     { timeoutSeconds, maxBytes }: FetchLimits,
     read: (response: FetchResponse, maxBytes: number) => Promise<T>,
   ): Promise<T> {
@@ -117,17 +131,13 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
     const timer = setTimeout(() => controller.abort(new ProviderError('timeout')), timeoutSeconds * 1000);
     inFlight.add(controller);
     const headers = {
-      accept,
+      ...{ accept, 'user-agent': userAgent, ...given },
       ...(authorization !== undefined && { authorization }),
       ...(type !== undefined && { 'content-type': type }),
     };
     const fetchAndRead = async (): Promise<T> => {
       const init = { method, headers, ...(body !== undefined && { body }), redirect: 'manual', signal } as const;
-      const response = await fetch(url, init);
-      // A runtime that hides a redirect gives the response the status 0.
-      const { status, redirected } = response;
-      if (redirected || status === 0 || (status >= 300 && status < 400)) throw new ProviderError('redirect');
-      return read(response, maxBytes);
+      return read(await fetch(url, init), maxBytes);
     };
     try {
       // The race binds also a `fetch` that does not heed its signal.
@@ -145,7 +155,11 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
     fetchJson: (url, limits) => send(url, { method: 'GET' }, limits, readJson),
     postForm: (url, form, limits) =>
       send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, readJson),
-    fetchText: (url, accept, limits) => send(url, { method: 'GET', accept }, limits, readText),
+    fetchAny: (url, request, limits) =>
+      send(url, { method: 'GET', ...request }, limits, async (response, maxBytes) => {
+        const { status, headers } = response;
+        return { status, headers, body: await readBody(response, maxBytes) };
+      }),
     sendJson: (url, { value, ...call }, limits) => {
       const json = value === undefined ? {} : { type: 'application/json', body: JSON.stringify(value) };
       return send(url, { ...call, ...json }, limits, readAnyJson);
@@ -158,25 +172,33 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
   };
 }
 
-async function readOk({ status, body }: FetchResponse, maxBytes: number): Promise<Buffer> {
-  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
-  return readBody(body, maxBytes);
-}
-
-async function readText(response: FetchResponse, maxBytes: number): Promise<string> {
-  return (await readOk(response, maxBytes)).toString('latin1');
-}
-
 async function readJson(response: FetchResponse, maxBytes: number): Promise<FetchedJson> {
-  const value = parseJsonObject(await readOk(response, maxBytes));
-  if (value === undefined) throw new ProviderError('not_json');
-  return { value, maxAge: readMaxAge(response.headers.get('cache-control')) };
+  const { status, headers } = refuseRedirect(response);
+  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
+  const value = parseJsonObject(withoutMark(await readBody(response, maxBytes)));
+  if (value !== undefined) return { value, maxAge: readMaxAge(headers.get('cache-control')) };
+  const [type] = /^[\w.+-]+\/[\w.+-]+/.exec(headers.get('content-type') ?? '') ?? [];
+  throw new ProviderError('not_json', { detail: type?.endsWith('json') ? undefined : type });
 }
 
-async function readAnyJson({ status, body }: FetchResponse, maxBytes: number): Promise<JsonResponse> {
+async function readAnyJson(response: FetchResponse, maxBytes: number): Promise<JsonResponse> {
+  const { status } = refuseRedirect(response);
   // Some bodies are arrays: within an object they are parsed as strictly.
-  const bytes = Buffer.concat([Buffer.from('{"value":'), await readBody(body, maxBytes), Buffer.from('}')]);
+  const bytes = Buffer.concat([Buffer.from('{"value":'), await readBody(response, maxBytes), Buffer.from('}')]);
   return { status, value: parseJsonObject(bytes)?.['value'] };
+}
+
+function refuseRedirect(response: FetchResponse): FetchResponse {
+  const { status, redirected } = response;
+  // A runtime that hides a redirect gives the response the status 0.
+  if (redirected || status === 0) throw new ProviderError('redirect');
+  if (status >= 300 && status < 400) throw new ProviderError('redirect', { detail: String(status) });
+  return response;
+}
+
+/** Removes a byte order mark, which a parser of JSON may ignore (RFC 8259 §8.1). */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 function aborted(signal: AbortSignal): Promise<never> {
@@ -185,7 +207,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-async function readBody(body: FetchResponse['body'], maxBytes: number): Promise<Buffer> {
+async function readBody({ body, coding }: FetchResponse, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of readChunks(body)) {
@@ -193,7 +215,28 @@ async function readBody(body: FetchResponse['body'], maxBytes: number): Promise<
     if (size > maxBytes) throw new ProviderError('too_large');
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  const bytes = Buffer.concat(chunks);
+  return coding === undefined || coding === 'identity' ? bytes : unpack(bytes, coding, maxBytes);
+}
+
+async function unpack(bytes: Buffer, coding: string, maxBytes: number): Promise<Buffer> {
+  if (!/^(?:x-)?gzip$/.test(coding)) {
+    throw new ProviderError('bad_coding', { detail: /^[\w-]{1,16}$/.exec(coding)?.[0] });
+  }
+  const { gunzipSync } = await import('node:zlib');
+  try {
+    const options = { maxOutputLength: maxBytes, info: true };
+    // The types do not know `info`.
+    const { buffer, engine } = gunzipSync(bytes, options) as unknown as {
+      readonly buffer: Buffer;
+      readonly engine: { readonly bytesWritten: number };
+    };
+    // Bytes after the end are ignored by zlib.
+    if (engine.bytesWritten === bytes.length) return buffer;
+  } catch (error) {
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw new ProviderError('too_large');
+  }
+  throw new ProviderError('bad_coding', { detail: 'gzip' });
 }
 
 function readChunks(body: FetchResponse['body']): AsyncIterable<Uint8Array> | readonly Uint8Array[] {

@@ -1,43 +1,116 @@
-const texts = {
-  timeout: 'The identity provider did not answer completely in time.',
-  network: 'The identity provider could not be reached.',
-  tls: 'The certificate or the TLS handshake of the identity provider was refused.',
-  redirect: 'The identity provider answered with a redirect, which is not followed.',
-  status: 'The identity provider answered with another status than 200.',
-  too_large: 'The answer of the identity provider is too large.',
-  not_json: 'The answer of the identity provider is not one JSON object with unique members.',
-  closed: 'The key set was closed.',
-  foreign_issuer: 'The discovery document names another issuer (RFC 8414 §3.3).',
-  bad_jwks_uri: 'The discovery document has no jwks_uri that is an https URL without credentials.',
-  not_a_key_set: 'The answer of the identity provider is not a JWK set: it has no array of keys (RFC 7517 §5).',
-  too_many_keys: 'The key set of the identity provider has more than 100 keys and was refused as a whole.',
-  not_an_introspection: 'The answer of the introspection endpoint has no boolean member active (RFC 7662 §2.2).',
-  too_many_calls: 'The introspection endpoint has left too many calls unanswered; another is not made.',
-  bad_transmitter: 'The metadata of the transmitter has an endpoint that is not an https URL.',
-  not_a_stream: 'The transmitter described a stream without stream_id or aud.',
-  not_a_token: 'The token endpoint of the transmitter issued no access token.',
-  no_usable_keys: 'The key set of the identity provider has no key that can verify a token.',
-} as const;
+interface FailureRow {
+  readonly text: string;
+  /** Advice for the operator. */
+  readonly fix: string;
+}
+
+const row = (text: string, fix: string): FailureRow => ({ text, fix });
+const notStandard = 'Compare the address with the guide of the provider, and check what responds there.';
+
+const rows = {
+  timeout: row(
+    'The identity provider did not respond completely in time.',
+    'Check the network from this host to the provider, and why the provider is slow.',
+  ),
+  network: row(
+    'The identity provider could not be reached.',
+    'Correct host and port, or start the provider. Then check DNS, the firewall and the outbound proxy.',
+  ),
+  proxy: row(
+    'The outbound proxy did not open a connection to the identity provider.',
+    'Correct HTTPS_PROXY, configure the proxy to connect to the provider, or exempt the provider in NO_PROXY.',
+  ),
+  proxy_credentials: row(
+    'The outbound proxy requires other credentials.',
+    'Write user and password into HTTPS_PROXY, percent-encoded: http://user:password@host:port',
+  ),
+  tls: row(
+    'The certificate or the TLS handshake of the identity provider was refused.',
+    'Check the certificate of the provider. For a private authority: NODE_EXTRA_CA_CERTS=/path/of/that/authority.pem',
+  ),
+  redirect: row(
+    'The identity provider responded with a redirect, which is not followed.',
+    'Set the address that the redirect leads to, if it belongs to the provider.',
+  ),
+  status: row('The identity provider responded with a status other than 200.', notStandard),
+  too_large: row('The response of the identity provider is too large.', notStandard),
+  not_json: row(
+    'The response of the identity provider is not one JSON object with unique members.',
+    'Compare the address with the guide of the provider. A page of HTML comes from a login, a proxy or a firewall.',
+  ),
+  bad_coding: row(
+    'The response of the identity provider has a content coding that is not gzip, or broken gzip.',
+    'Configure the provider, or the proxy before it, to compress by gzip or not at all.',
+  ),
+  closed: row('The key set was closed.', 'Nothing: this process was stopping.'),
+  foreign_issuer: row(
+    'The discovery document names another issuer (RFC 8414 §3.3).',
+    'Set the issuer exactly as the provider publishes it, or set its public name at the provider.',
+  ),
+  bad_jwks_uri: row(
+    'The discovery document has no jwks_uri that is an https URL without credentials.',
+    'Publish the keys over https. Behind a proxy, set the public URL of the provider.',
+  ),
+  not_a_key_set: row(
+    'The response of the identity provider is not a JWK set: it has no array of keys (RFC 7517 §5).',
+    notStandard,
+  ),
+  too_many_keys: row(
+    'The key set of the identity provider has more than 100 keys and was refused as a whole.',
+    'Configure the provider to publish only the keys that it uses.',
+  ),
+  not_an_introspection: row(
+    'The response of the introspection endpoint has no boolean member active (RFC 7662 §2.2).',
+    notStandard,
+  ),
+  too_many_calls: row(
+    'The introspection endpoint has left too many requests unanswered; another is not sent.',
+    'Check why the introspection endpoint is slow.',
+  ),
+  bad_transmitter: row('The metadata of the transmitter has an endpoint that is not an https URL.', notStandard),
+  not_a_stream: row('The transmitter described a stream without stream_id or aud.', notStandard),
+  not_a_token: row('The token endpoint of the transmitter issued no access token.', notStandard),
+  no_usable_keys: row(
+    'The key set of the identity provider has no key that can verify a token.',
+    'Publish a key for signatures with a kid at the provider.',
+  ),
+} as const satisfies Readonly<Record<string, FailureRow>>;
+
+/** Fixes of TLS failures by their code; the first match. */
+const tlsFixes: readonly (readonly [RegExp, string])[] = [
+  [/ALTNAME|HOSTNAME/, 'Use the name that the certificate of the provider is for.'],
+  [
+    /EXPIRED|NOT_YET_VALID/,
+    'Renew the certificate of the provider. If its dates are right, set the clock of this host.',
+  ],
+  [/EPROTO|WRONG_VERSION|PACKET_LENGTH/, 'Write the HTTPS port: this one speaks plain HTTP, or no TLS of this decade.'],
+];
 
 /** Cause of a failed request to the identity provider: a closed set. */
-export type ProviderFailure = keyof typeof texts;
+export type ProviderFailure = keyof typeof rows;
 
 /**
- * A failed call to the identity provider, for its keys or about a token. The message is safe for logs: it has no address and
- * no credentials.
+ * A failed request to the identity provider. Message and fix are safe for logs: no credentials, query or content.
  */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
   readonly kind: ProviderFailure;
+  /** A code, status, media type or issuer, such as ECONNREFUSED or 503. */
+  readonly detail: string | undefined;
 
-  /** `detail` is a code or a number that says more, such as ECONNREFUSED or 503. */
   constructor(kind: ProviderFailure, options: { readonly detail?: string | undefined; readonly cause?: unknown } = {}) {
     const { detail, cause } = options;
-    super(
-      detail === undefined ? texts[kind] : `${texts[kind]} (${detail})`,
-      cause === undefined ? undefined : { cause },
-    );
+    const { text } = rows[kind];
+    super(detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });
     this.kind = kind;
+    this.detail = detail;
+  }
+
+  /** Advice for the operator. */
+  get fix(): string {
+    const { kind, detail = '' } = this;
+    const [, special] = (kind === 'tls' && tlsFixes.find(([form]) => form.test(detail))) || [];
+    return special ?? rows[kind].fix;
   }
 }
 

@@ -63,7 +63,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
    * keys that it had. Default 1000.
    */
   readonly maxOpenIssuers?: number;
-  /** Fetches keys instead of the built-in client, within the same limits. Default: `node:https`, or undici if the environment sets a proxy. */
+  /** Fetches keys instead of the built-in client, within the same limits. Default: `node:https`. */
   readonly fetch?: Fetch;
   /** PEM certificates trusted in addition to Node's roots when keys are fetched. Default: none. */
   readonly ca?: string;

@@ -124,6 +124,7 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
       issuer,
       kind: error.kind,
       message: error.message,
+      fix: error.fix,
       attempt,
       ...(retryInSeconds !== undefined && { retry_in_seconds: Math.round(retryInSeconds) }),
     });

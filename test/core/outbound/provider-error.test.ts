@@ -7,11 +7,11 @@ const coded = (code: unknown, cause?: unknown): Error =>
 
 describe('a failed fetch', () => {
   it.each<[ProviderFailure, string]>([
-    ['timeout', 'did not answer completely in time'],
+    ['timeout', 'did not respond completely in time'],
     ['network', 'could not be reached'],
     ['tls', 'certificate or the TLS handshake'],
     ['redirect', 'redirect, which is not followed'],
-    ['status', 'another status than 200'],
+    ['status', 'a status other than 200'],
     ['too_large', 'too large'],
     ['not_json', 'not one JSON object'],
     ['closed', 'was closed'],
@@ -20,7 +20,7 @@ describe('a failed fetch', () => {
     ['not_a_key_set', 'no array of keys'],
     ['too_many_keys', 'more than 100 keys'],
     ['not_an_introspection', 'no boolean member active'],
-    ['too_many_calls', 'too many calls unanswered'],
+    ['too_many_calls', 'too many requests unanswered'],
     ['no_usable_keys', 'no key that can verify a token'],
   ])('%s → one sentence that says: %s', (kind, words) => {
     const error = new ProviderError(kind);
@@ -33,7 +33,7 @@ describe('a failed fetch', () => {
   it('with a detail and a cause → the detail in brackets, the cause separate', () => {
     const cause = new Error('x');
     const error = new ProviderError('status', { detail: '503', cause });
-    expect(error.message).toBe('The identity provider answered with another status than 200. (503)');
+    expect(error.message).toBe('The identity provider responded with a status other than 200. (503)');
     expect(error.cause).toBe(cause);
   });
 });

@@ -13,6 +13,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/core/package-folder.ts': 'the folder of this package',
   'src/core/shown-comparison.ts': 'expected and received value of a check, for the log',
   'src/core/shown-text.ts': 'values from outside, escaped and of bounded length',
+  'src/core/version.ts': 'the version of this package',
   'src/core/platform.ts': 'the runtime: Node, Bun, Deno, workerd',
   'src/core/refused.ts': 'a refusal as a value, with its evidence',
   'src/core/jose': 'strict JWS, algorithms as a table, JSON, base64url, JWK',
