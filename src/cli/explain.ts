@@ -68,7 +68,7 @@ function refuseWord(word: string): UsageError {
   const meant = findLikeliest(word, pageNames, 1);
   return new UsageError(
     meant === undefined
-      ? 'that is not a reason, a cause or a code of doctor. Pipe a token in: other users can read arguments.'
+      ? 'that is not a reason, a cause, a check or a problem of doctor. Pipe a token in: other users can read arguments.'
       : `there is no such reason. Did you mean ${meant}?`,
   );
 }

@@ -11,7 +11,7 @@ import { readSecret } from '../server/settings/environment.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { GateCors } from './cors.ts';
 import { createGate, type Gate, type GateOptions, type IssuerEntry, type ServerRequirements } from './gate.ts';
-import { type Rules, RulesError } from './rules/rules.ts';
+import { type RuleIntrospection, type Rules, RulesError } from './rules/rules.ts';
 
 export interface PreparedGate {
   readonly gate: Gate;
@@ -224,13 +224,17 @@ export function openIntrospections(
   for (const [name, entry] of issuers) {
     const own = introspections.get(name);
     if (own === undefined) continue;
-    const { clientSecretFile, ...rest } = own;
-    const options = { ...rest, issuer: entry.issuer, clientSecret: readClientSecret(clientSecretFile) };
+    const options = readIntrospectionOptions(entry.issuer, own);
     const key = JSON.stringify([entry, options]);
     const before = known.get(name);
     opened.set(name, before?.key === key ? before : { key, introspection: openIntrospection(options) });
   }
   return opened;
+}
+
+/** Reads the options of an introspection, with its secret. Throws `RulesError` if the file is unusable. */
+export function readIntrospectionOptions(issuer: string, { clientSecretFile, ...rest }: RuleIntrospection) {
+  return { ...rest, issuer, clientSecret: readClientSecret(clientSecretFile) };
 }
 
 function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Introspection {

@@ -237,8 +237,8 @@ describe('one reason', () => {
 
   it.each([
     ['audience_slash', /^### audience_slash\n\nThe audience of the token .*\n\nNamed for: invalid_audience\n\nhttps:/],
-    ['D113', /^### D113\n\nFailure of portcullis doctor: The port of the provider speaks plain HTTP\./],
-    ['d113', /^### D113\n/],
+    ['plain_http', /^### plain_http\n\nFailure of portcullis doctor: The port of the provider speaks plain HTTP\./],
+    ['clock', /^### clock\n\nCheck of portcullis doctor: The clocks/],
   ])('explain %s → its explanation, exit 0', async (name, page) => {
     const { status, stdout } = await runCommand(['explain', name], {}, '');
     expect(stdout).toMatch(page);

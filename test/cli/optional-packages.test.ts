@@ -71,12 +71,12 @@ describe('without the optional packages of the local identity provider', () => {
     }
   });
 
-  it('doctor without the client for Redis → D154, and the command that installs it', () => {
+  it('doctor without the client for Redis → redis_unreachable, and the command that installs it', () => {
     const settings = { IDP_DOMAIN: 'idp.example', IDP_AUDIENCE: 'urn:api', REPLAY_STORE: 'redis://127.0.0.1:1' };
     const { status, stdout } = runWith(settings, 'doctor', '--only', 'redis', '--json');
     expect(status).toBe(1);
     const { findings } = JSON.parse(stdout) as { readonly findings: readonly Readonly<Record<string, string>>[] };
-    expect(findings.map(({ code }) => code)).toEqual(['D154']);
+    expect(findings.map(({ name }) => name)).toEqual(['redis_unreachable']);
     expect(findings[0]?.['fix']).toBe('npm install @redis/client');
   });
 

@@ -101,7 +101,7 @@ export const commandTable = {
     summary: 'Explain a refused request, check by check, or a reason.',
     forms: ['[flags] < INPUT', 'NAME'],
     reads:
-      'It reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of Postman or Insomnia, a request, a response or a log line from standard input. It shows every check. Nothing in the input is run. NAME is a reason, a cause or a code of doctor. Settings of the service are flags too.',
+      'It reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of Postman or Insomnia, a request, a response or a log line from standard input. It shows every check. Nothing in the input is run. NAME is a reason, a cause, a check or a problem of doctor. Settings of the service are flags too.',
     flags: {
       file: { value: 'FILE', meaning: 'Input file, instead of standard input. With --id: the log.' },
       entry: { value: 'N', meaning: 'Entry of a HAR or collection (default: the first request with a 401 or 403).' },
@@ -158,18 +158,16 @@ export const commandTable = {
     summary: 'Check the provider, the network and the running service.',
     forms: ['[flags]'],
     reads:
-      'It checks the provider, the network, the host and the running service. It reads the settings of serve or gate, which are flags too; without any, it checks a running `portcullis dev`.',
+      'It checks the provider, the network and the running service. It reads the settings of serve or gate, which are flags too; without any, it checks a running `portcullis dev`.',
     flags: {
       'from-outside': { value: 'URL', meaning: 'URL of the clients: an origin, or a route that requires a token.' },
       peer: { value: 'URL', isRepeated: true, meaning: 'Address of one instance; repeat it for each.' },
-      'token-file': { value: 'FILE', meaning: 'DPoP-bound access token, for the checks of nonces and replay.' },
-      'dpop-key-file': { value: 'FILE', meaning: 'Key of that token, in PEM or as JWK.' },
-      only: { value: 'a,b', meaning: 'Runs only these checks.' },
-      'list-checks': { meaning: 'Prints the checks.' },
-      bundle: {
-        value: 'FILE',
-        meaning:
-          'Also writes a new JSON file for a report: findings, settings, keys, refusals and metrics, without secrets.',
+      'token-file': { value: 'FILE', meaning: 'Access token, for the checks of revocation and dpop.' },
+      'dpop-key-file': { value: 'FILE', meaning: 'Key that this token is bound to, in PEM or as JWK.' },
+      'client-cert': { value: 'FILE', meaning: 'Client certificate and key in PEM, for URLs that require them.' },
+      only: {
+        value: 'a,b',
+        meaning: 'Runs only these checks: provider, tls, clock, url, redis, revocation, rules, dpop.',
       },
       timeout: { value: 'SECONDS', meaning: 'Limit of each request (default: 5).' },
       json: { meaning: 'Prints JSON.' },
@@ -178,7 +176,7 @@ export const commandTable = {
     examples: [
       'portcullis doctor',
       'portcullis doctor --from-outside https://api.example.com',
-      'portcullis doctor --only provider,keys,clock --json',
+      'portcullis doctor --only provider,clock --json',
     ],
   },
   gate: {

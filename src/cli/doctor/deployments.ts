@@ -1,4 +1,6 @@
+import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
+import type { RuleIntrospection, Rules } from '../../gate/rules/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { type EffectiveSetting, formatProblems, type SettingProblem } from '../../server/settings/setting-report.ts';
 import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';
@@ -9,56 +11,91 @@ import { loadRules } from '../rules.ts';
 
 type Environment = Readonly<NodeJS.ProcessEnv>;
 
+/** A trusted issuer, with what the service uses for it. */
+export interface Entry extends Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'> {
+  /** Name in the rules, if there are several entries. */
+  readonly label: string | undefined;
+  /** Accepted in access tokens. */
+  readonly algorithms: readonly string[];
+  /** Seconds by which `iat` may be in the future. */
+  readonly tolerance: number;
+  readonly introspection: RuleIntrospection | undefined;
+  /** Names a member as the operator sets it; with a value, in the form to write. */
+  write(member: 'issuer' | 'algorithms', value?: string): string;
+}
+
 export interface Deployment {
   /** `undefined` if only `--from-outside` and `--peer` are checked. */
   readonly settings: Settings | undefined;
-  /** Empty without settings. */
-  readonly effective: readonly EffectiveSetting[];
-  /** `undefined` if `issuerAbsence` applies, or the domain has a scheme. */
-  readonly issuer: string | undefined;
-  readonly issuerAbsence: string;
+  readonly entries: readonly Entry[];
+  /** Reason that there are no entries. */
+  readonly absence: string;
+  /** The domain, if it has a scheme: then there is no issuer. */
   readonly domainWithScheme: string | undefined;
   readonly rulesFile: string | undefined;
   /** Path that requires a token and no scope. */
   readonly protectedPath: string;
+  /** False if the path is only likely to. */
+  readonly isPathKnown: boolean;
   readonly environment: Environment;
-  /** Additional trusted certificate for the provider, in PEM. */
+  /** Certificate of the provider of `dev`, in PEM. */
   readonly ca?: string;
+  /** URL of the clients, if the flags need not name it. */
+  readonly outside?: URL | undefined;
+  /** Returns the name that sets a setting: its flag or variable. */
   nameOf(setting: SettingName): string;
 }
 
-export function createDeployment(
-  read: { readonly settings: Settings; readonly effective: readonly EffectiveSetting[] } | undefined,
-  environment: Environment,
-): Deployment {
+interface ReadSettings {
+  readonly settings: Settings;
+  readonly effective: readonly EffectiveSetting[];
+}
+
+function createDeployment(read: ReadSettings | undefined, environment: Environment): Deployment {
   const { settings, effective = [] } = read ?? {};
   const variant = settings?.variant ?? variants.a;
-  const domain = effective.find(({ name }) => name === variant.names.domain)?.value;
-  const issuer = settings?.issuer;
+  const find = (setting: SettingName) => {
+    const name = environmentName(settingTable[setting], variant);
+    return effective.find((each) => each.name === name);
+  };
+  const nameOf = (setting: SettingName): string =>
+    find(setting)?.source === 'flag'
+      ? `--${settingTable[setting].flag}`
+      : environmentName(settingTable[setting], variant);
+  const isIssuerSet = (find('issuer')?.source ?? 'default') !== 'default';
   const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
   return {
     settings,
-    effective,
-    issuer,
-    issuerAbsence: 'no provider is set',
-    domainWithScheme: settings !== undefined && issuer === undefined ? domain : undefined,
+    entries: settings?.issuer === undefined ? [] : [readEntry(settings, settings.issuer, { nameOf, isIssuerSet })],
+    absence: 'no provider is set',
+    domainWithScheme: settings !== undefined && settings.issuer === undefined ? find('domain')?.value : undefined,
     rulesFile: undefined,
-    protectedPath: endpoint?.path ?? '/',
+    protectedPath: settings?.upstream
+      ? settings.mcp
+        ? new URL(settings.audience).pathname
+        : '/'
+      : (endpoint?.path ?? '/'),
+    isPathKnown: settings?.upstream === '',
     environment,
-    nameOf: (setting) => environmentName(settingTable[setting], variant),
+    nameOf,
   };
 }
 
-type Deployments = readonly [Deployment, ...Deployment[]];
-
-export interface FoundDeployments {
-  readonly deployments: Deployments;
-  /** URL of the clients, if the flags need not name it. */
-  readonly outside?: URL | undefined;
-  /** URL of the admin listener; `undefined` if it is off, or its port is unknown. */
-  readonly admin: string | undefined;
-  /** Note for standard error if no settings are set, otherwise empty. */
-  readonly note: string;
+function readEntry(
+  { algorithms, clockTolerance }: Settings,
+  issuer: string,
+  { nameOf, isIssuerSet }: Pick<Deployment, 'nameOf'> & { readonly isIssuerSet: boolean },
+): Entry {
+  return {
+    ...{ issuer, algorithms, tolerance: clockTolerance.nbf, label: undefined, introspection: undefined },
+    write(member, value) {
+      if (member === 'algorithms') return value === undefined ? nameOf(member) : `${nameOf(member)}=${value}`;
+      if (isIssuerSet) return value === undefined ? nameOf('issuer') : `${nameOf('issuer')}=${value}`;
+      if (value === undefined) return nameOf('domain');
+      const [, host] = /^https:\/\/([\w.:-]+)\/$/.exec(value) ?? [];
+      return host === undefined ? `ISSUER=${value} instead of ${nameOf('domain')}` : `${nameOf('domain')}=${host}`;
+    },
+  };
 }
 
 /** Reports whether no setting is set at all. */
@@ -70,88 +107,98 @@ export function areAbsent(problems: readonly SettingProblem[]): boolean {
  * Reads the settings. Without settings, finds a running `portcullis dev`, unless the flags name something else
  * (`hasOtherTarget`). Throws a failure that describes invalid settings.
  */
-export async function readDeployments(
+export async function readDeployment(
   args: readonly string[],
   environment: Environment,
   hasOtherTarget: boolean,
-): Promise<FoundDeployments> {
-  const { deployments, problems } = await readConfigured(args, environment);
-  if (deployments !== undefined) return { deployments, admin: findAdmin(deployments[0].settings), note: '' };
-  if (areAbsent(problems)) {
-    if (hasOtherTarget) return { deployments: [createDeployment(undefined, environment)], admin: undefined, note: '' };
+): Promise<Deployment> {
+  const read = await readConfigured(args, environment);
+  if (!Array.isArray(read)) return read as Deployment; // not the problems
+  if (areAbsent(read)) {
+    if (hasOtherTarget) return createDeployment(undefined, environment);
     const local = args.length === 0 ? await readLocal(environment) : undefined;
     if (local !== undefined) return local;
   }
   const advice = 'To check a running service without its settings: portcullis doctor --from-outside URL\n';
-  throw new CommandFailure(`${formatProblems(problems)}${advice}`, exitCodes.config);
+  throw new CommandFailure(`${formatProblems(read)}${advice}`, exitCodes.config);
 }
 
 /** URL of the admin listener on this host; `undefined` if it is off, or its port is unknown. */
-export function findAdmin(settings: Settings | undefined): string | undefined {
-  const { adminHost = '', adminPort = 0 } = settings ?? {};
+export function findAdmin({ adminHost, adminPort }: Settings): string | undefined {
   if (adminPort === 'off' || adminPort === 0) return undefined;
   const host = /^(?:0\.0\.0\.0|::)$/.test(adminHost) ? '127.0.0.1' : adminHost;
   return `http://${host.includes(':') ? `[${host}]` : host}:${adminPort}`;
 }
 
-async function readLocal(environment: Environment): Promise<FoundDeployments | undefined> {
+async function readLocal(environment: Environment): Promise<Deployment | undefined> {
   // Loaded only without settings.
   const { findLocalService, describeLocalService } = await import('../../dev/local-service.ts');
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
-  const { ca, issuer, service, admin } = local;
+  const { ca, issuer, audience, service, admin } = local;
+  process.stderr.write(describeLocalService(local, 'checking'));
   const { port = '' } = admin === undefined ? {} : new URL(admin);
-  const { deployments = [createDeployment(undefined, local.environment)] } = await readConfigured([], {
+  const variables = {
+    ISSUER: issuer,
+    IDP_AUDIENCE: audience,
     ...local.environment,
     ...(port !== '' && { ADMIN_PORT: port }),
-  });
-  const [first, ...others] = deployments.map((each) => ({ ...each, issuer: each.issuer ?? issuer, ca }));
+  };
+  const { ISSUER: _, ...withDomain } = variables;
+  const read = await readConfigured([], service === undefined ? variables : withDomain);
+  if (Array.isArray(read)) return undefined;
+  return { ...(read as Deployment), ca, outside: service === undefined ? undefined : new URL(service) }; // not the problems
+}
+
+async function readConfigured(
+  args: readonly string[],
+  environment: Environment,
+): Promise<Deployment | readonly SettingProblem[]> {
+  const gate = readGateSettings({ args, environment });
+  if (gate.kind === 'settings' && gate.rules.kind === 'file') {
+    return readGate(createDeployment(gate, environment), gate.settings, gate.rules.path);
+  }
+  const result = readSettings({ args, environment });
+  return result.kind === 'problems' ? result.problems : createDeployment(result, environment);
+}
+
+/** One entry for each issuer of the rules. */
+async function readGate(deployment: Deployment, settings: Settings, path: string): Promise<Deployment> {
+  const loaded = await loadRules(path, exitCodes.config).catch(() => undefined);
+  const issuers = [...(loaded?.rules.issuers ?? [])];
   return {
-    deployments: [first, ...others] as Deployments, // as many as before
-    outside: service === undefined ? undefined : new URL(service),
-    admin,
-    note: describeLocalService(local, 'checking'),
+    ...deployment,
+    entries: issuers.map(([name, { issuer, jwksUri, insecure, rules = {} }]): Entry => {
+      const { algorithms = settings.algorithms, clockTolerance = settings.clockTolerance } = rules;
+      return {
+        ...{ issuer, algorithms, label: issuers.length > 1 ? name : undefined },
+        ...(jwksUri !== undefined && { jwksUri }),
+        ...(insecure !== undefined && { insecure }),
+        tolerance: typeof clockTolerance === 'number' ? clockTolerance : clockTolerance.nbf,
+        introspection: loaded?.rules.introspections.get(name),
+        write: (member, value) => {
+          const written = member === 'algorithms' ? `["${value}"]` : `"${value}"`;
+          return `"${member}"${value === undefined ? '' : `: ${written}`} of "${name}" in ${path}`;
+        },
+      };
+    }),
+    absence: loaded === undefined ? 'the rules are not valid: see rules' : 'the rules have no issuers',
+    domainWithScheme: undefined,
+    rulesFile: path,
+    protectedPath: findProtectedPath(loaded?.rules),
+    isPathKnown: false,
   };
 }
 
-interface Configured {
-  /** `undefined` if there are problems. */
-  readonly deployments?: Deployments;
-  readonly problems: readonly SettingProblem[];
-}
-
-async function readConfigured(args: readonly string[], environment: Environment): Promise<Configured> {
-  const gate = readGateSettings({ args, environment });
-  if (gate.kind === 'settings' && gate.rules.kind === 'file') {
-    return { deployments: await readGate(createDeployment(gate, environment), gate.rules.path), problems: [] };
-  }
-  const result = readSettings({ args, environment });
-  if (result.kind === 'problems') return result;
-  return { deployments: [createDeployment(result, environment)], problems: [] };
-}
-
-/** One deployment for each issuer of the rules. */
-async function readGate(deployment: Deployment, path: string): Promise<Deployments> {
-  const issuers = await readIssuers(path);
-  const withRules = (issuer: string | undefined): Deployment => ({
-    ...deployment,
-    issuer,
-    issuerAbsence:
-      issuers === undefined ? 'the rules are not valid: see rules' : 'no issuer of the rules publishes discovery',
-    domainWithScheme: undefined,
-    rulesFile: path,
-    protectedPath: '/',
-    nameOf: (setting) => (setting === 'domain' ? `"issuer" in ${path}` : deployment.nameOf(setting)),
-  });
-  const [first, ...others] = issuers ?? [];
-  return [withRules(first), ...others.map(withRules)];
-}
-
-/** Issuers that publish discovery; `undefined` if the rules are not valid. */
-async function readIssuers(path: string): Promise<readonly string[] | undefined> {
-  const loaded = await loadRules(path, exitCodes.config).catch(() => undefined);
-  const discovered = [...(loaded?.rules.issuers.values() ?? [])].filter(
-    ({ jwksUri, insecure }) => jwksUri === undefined && insecure !== true,
+/** A path of the first rule that requires a token on every host. */
+function findProtectedPath(rules: Rules | undefined): string {
+  const rule = rules?.rules.find(
+    ({ access, mode, hosts, methods, mcp }) =>
+      access === 'token' &&
+      mode === 'enforce' &&
+      hosts.length === 0 &&
+      mcp === undefined &&
+      (methods.length === 0 || methods.includes('GET')),
   );
-  return loaded && [...new Set(discovered.map(({ issuer }) => issuer))];
+  return (rule?.path ?? '/').replace(/\*+|\{\w+\}/g, 'x');
 }

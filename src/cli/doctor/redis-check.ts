@@ -1,15 +1,15 @@
 import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop/replay-redis.ts';
 import { AccessError } from '../../core/failures.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
+import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
-import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
-import { type Code, type Outcome, ok, problem, skipped } from './finding.ts';
-import { describeError, describeTimeout } from './requests.ts';
+import { type DoctorContext, describeError } from './context.ts';
+import { type Finding, type FindingName, ok, problem, skipped } from './finding.ts';
 
 interface RedisError {
   /** Beginning of the message of Redis or of its client. */
   readonly form: RegExp;
-  readonly code: Code;
+  readonly name: FindingName;
   readonly fix: (setting: string) => string;
 }
 
@@ -17,62 +17,60 @@ interface RedisError {
 const redisErrors: readonly RedisError[] = [
   {
     form: /^(?:WRONGPASS|NOAUTH|ERR AUTH|ERR invalid password|ERR Client sent AUTH|ERR Protocol error: unauthenticated)/,
-    code: 'D151',
-    fix: (name) => `Correct user and password in ${name}. Percent-encode other characters than letters and digits.`,
+    name: 'redis_login',
+    fix: (setting) =>
+      `Correct user and password in ${setting}. Percent-encode other characters than letters and digits.`,
   },
   {
     form: /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
-    code: 'D152',
-    fix: (name) => `Set ${name} to redis+cluster://host:port,…, or to a server without cluster mode.`,
+    name: 'redis_cluster',
+    fix: (setting) => `Set ${setting} to redis+cluster://host:port,…, or to a server without cluster mode.`,
   },
   {
     form: /^(?:READONLY|MISCONF|NOREPLICAS)\b/,
-    code: 'D155',
-    fix: (name) => `Set ${name} to the master, or to its sentinels. If it is the master, free its disk.`,
+    name: 'redis_readonly',
+    fix: (setting) => `Set ${setting} to the master, or to its sentinels. If it is the master, free its disk.`,
   },
-  { form: /^OOM\b/, code: 'D156', fix: () => 'CONFIG SET maxmemory with a larger limit, or remove other data.' },
+  { form: /^OOM\b/, name: 'redis_full', fix: () => 'CONFIG SET maxmemory with a larger limit, or remove other data.' },
   {
     form: /^(?:NOPERM|ERR unknown command)/,
-    code: 'D157',
+    name: 'redis_permissions',
     fix: () => 'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping',
   },
   {
     form: /^ERR max number of clients/,
-    code: 'D158',
-    fix: () => 'CONFIG SET maxclients with a larger limit, or reduce WORKERS.',
+    name: 'redis_clients',
+    fix: () => 'CONFIG SET maxclients with a larger limit, or run fewer processes.',
   },
 ];
 
-async function checkRedis({ deployment, timeout }: DoctorContext): Promise<Outcomes> {
+/** Checks each store as the service uses it. */
+export async function checkRedis({ deployment, timeout }: DoctorContext): Promise<readonly Finding[]> {
   const { settings, nameOf } = deployment;
-  if (settings === undefined) return skipped('the replay store is unknown without settings');
-  const { replayStore: url, replayTimeout } = settings;
-  const shown = showUrl(url);
-  if (!/^rediss?[:+]/.test(url)) return skipped(`the replay store is ${shown}`);
+  if (settings === undefined) return [skipped('redis', 'the stores are unknown without settings')];
+  const { replayTimeout } = settings;
+  const used = (['replayStore', 'revocationStore'] as const).filter((name) => /^rediss?[:+]/.test(settings[name]));
+  if (used.length === 0) return [skipped('redis', 'no store is in Redis')];
   const redis = await import('@redis/client').catch(() => undefined);
   if (redis === undefined) {
-    return problem('D154', { seen: 'the package @redis/client is missing', fix: 'npm install @redis/client' });
+    const seen = 'the package @redis/client is missing';
+    return [problem('redis_unreachable', { seen, fix: 'npm install @redis/client' })];
   }
-  let options: RedisReplayOptions;
-  try {
-    options = await readRedisOptions(settings);
-  } catch (error) {
-    // The message of a StartFailure.
-    return problem('D222', { seen: (error as Error).message, fix: 'Set readable PEM files.' });
-  }
-  const failure = await useStore(url, options, timeout);
-  if (failure !== undefined) {
-    const { isConnected, message } = failure;
-    if (isConnected && /in time$/.test(message)) {
-      const fix = 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.';
-      return problem('D159', { seen: `${shown}: no response within ${replayTimeout} ms`, fix });
+  const options = await readRedisOptions(settings);
+  const findings = used.map(async (setting): Promise<Finding> => {
+    const url = settings[setting];
+    const shown = showUrl(url);
+    const failure = await (setting === 'replayStore' ? useReplay : useRevocations)(url, options, timeout);
+    if (failure?.isConnected && /in time$/.test(failure.message)) {
+      const fix = `Find the slow commands with SLOWLOG GET, or set a larger ${nameOf('replayTimeout')}.`;
+      return problem('redis_slow', { seen: `${shown}: no response within ${replayTimeout} ms`, fix });
     }
-    return explainFailure(message, shown, nameOf('replayStore'));
-  }
-  // The INFO of sentinels and of a cluster is not about one server.
-  if (!/^rediss?:/.test(url)) return ok(`${shown} responds`);
-  const info = await readServerInfo(redis, { url, timeout, tls: options.tls });
-  return checkEviction(info, 'D153') ?? ok(`${shown} responds, Redis ${readField(info, 'redis_version')}`);
+    if (failure !== undefined) return explainFailure(failure.message, shown, nameOf(setting));
+    // INFO of sentinels and of a cluster is not about one server; a user may lack it.
+    const info = /^rediss?:/.test(url) ? await readServerInfo(redis, { url, timeout, tls: options.tls }) : '';
+    return findEviction(info) ?? ok('redis', `${shown} responds`);
+  });
+  return Promise.all(findings);
 }
 
 /** Error of the replay store, before or after it was connected. */
@@ -81,20 +79,46 @@ interface StoreFailure {
   readonly message: string;
 }
 
-/** Connects to the store as the service does, and records one made-up proof that expires. */
-async function useStore(url: string, options: RedisReplayOptions, timeout: number): Promise<StoreFailure | undefined> {
+/** Subscribes and loads the cutoffs as the service does. */
+async function useRevocations(
+  url: string,
+  { tls, sentinel }: RedisReplayOptions,
+  timeout: number,
+): Promise<StoreFailure | undefined> {
   let settle: (cause: unknown) => void = () => {};
   const connected = new Promise<unknown>((resolve) => {
     settle = resolve;
   });
-  const timer = setTimeout(() => settle(new Error(describeTimeout(timeout))), timeout);
+  const timer = setTimeout(() => settle(new Error(`no response within ${timeout / 1000} s`)), timeout);
+  const store = await createRedisRevocationStore(url, {
+    ...{ ...(tls && url.startsWith('rediss') && { tls }), ...(sentinel && { sentinel }) },
+    onConnection: (_, cause) => cause !== undefined && settle(cause),
+  });
+  const onContact = (): void => settle(undefined);
+  const stop = store.follow({ apply: () => [], noteInvalid: () => undefined, onContact, records: () => [] });
+  try {
+    const cause = await connected;
+    return cause === undefined ? undefined : { isConnected: false, message: messageOf(cause) };
+  } finally {
+    clearTimeout(timer);
+    stop();
+  }
+}
+
+/** Connects to the store as the service does, and records one made-up proof that expires. */
+async function useReplay(url: string, options: RedisReplayOptions, timeout: number): Promise<StoreFailure | undefined> {
+  let settle: (cause: unknown) => void = () => {};
+  const connected = new Promise<unknown>((resolve) => {
+    settle = resolve;
+  });
+  const timer = setTimeout(() => settle(new Error(`no response within ${timeout / 1000} s`)), timeout);
   const store = await createRedisReplayStore(url, { ...options, onConnection: (_, cause) => settle(cause) });
   try {
     const cause = await connected;
-    if (cause !== undefined) return { isConnected: false, message: messageOf(cause, timeout) };
+    if (cause !== undefined) return { isConnected: false, message: messageOf(cause) };
     const outcome = await store.witness('portcullis-doctor', crypto.randomUUID(), Date.now() / 1000 + 1);
     if (!(outcome instanceof AccessError) || outcome.reason !== 'replay_store_unavailable') return undefined;
-    return { isConnected: true, message: messageOf(outcome.cause, timeout) };
+    return { isConnected: true, message: messageOf(outcome.cause) };
   } finally {
     clearTimeout(timer);
     store.close();
@@ -102,16 +126,16 @@ async function useStore(url: string, options: RedisReplayOptions, timeout: numbe
 }
 
 /** Returns the message of an error of Redis, and only the code of any other error: it may contain the URL. */
-function messageOf(cause: unknown, timeout: number): string {
+function messageOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : '';
-  return /^[A-Z]+ |^no response|in time$/.test(message) ? message : describeError(cause, timeout);
+  return /^[A-Z]+ |^no response|in time$/.test(message) ? message : describeError(cause);
 }
 
-function explainFailure(message: string, shown: string, setting: string): Outcome {
+function explainFailure(message: string, shown: string, setting: string): Finding {
   const known = redisErrors.find(({ form }) => form.test(message));
   const word = /^(?:ERR )?[\w' ]{1,40}/.exec(message)?.[0].trim() ?? '';
   const fix = known?.fix(setting) ?? `Start Redis, or correct host and port in ${setting}.`;
-  return problem(known?.code ?? 'D150', { seen: `${shown}: ${word}`, fix });
+  return problem(known?.name ?? 'redis_unreachable', { seen: `${shown}: ${word}`, fix });
 }
 
 interface ServerOptions {
@@ -120,23 +144,21 @@ interface ServerOptions {
   readonly tls: RedisReplayOptions['tls'];
 }
 
-/** Reads the INFO of one server. Rejects if it cannot be reached. */
-export async function readServerInfo(
+/** Reads the INFO of one server; empty if it refuses. */
+async function readServerInfo(
   redis: typeof import('@redis/client'),
   { url, timeout, tls }: ServerOptions,
 ): Promise<string> {
   const limits = { connectTimeout: timeout, socketTimeout: timeout, reconnectStrategy: false } as const;
-  const client = redis.createClient({
-    url,
-    RESP: 2,
-    disableClientInfo: true,
-    socket: tls === undefined ? limits : { ...limits, tls: true, ...tls },
-  });
+  const socket = tls === undefined || url.startsWith('redis:') ? limits : { ...limits, tls: true as const, ...tls };
+  const client = redis.createClient({ url, RESP: 2, disableClientInfo: true, socket });
   // Rejections report errors. An event without a listener would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
     return await client.info();
+  } catch {
+    return '';
   } finally {
     client.destroy();
   }
@@ -145,15 +167,9 @@ export async function readServerInfo(
 const readField = (info: string, field: string): string => new RegExp(`^${field}:(\\S*)`, 'm').exec(info)?.[1] ?? '';
 
 /** Reports a server that evicts records once its memory is full. */
-export function checkEviction(info: string, code: Code): Outcome | undefined {
+function findEviction(info: string): Finding | undefined {
   const policy = readField(info, 'maxmemory_policy');
   if (policy === '' || policy === 'noeviction' || readField(info, 'maxmemory') === '0') return undefined;
   const fix = 'CONFIG SET maxmemory-policy noeviction';
-  return problem(code, { seen: `maxmemory-policy is ${policy}`, expected: 'noeviction', fix });
+  return problem('redis_evicts', { seen: `maxmemory-policy is ${policy}`, expected: 'noeviction', fix });
 }
-
-export const redisCheck: DoctorCheck = {
-  id: 'redis',
-  title: 'Redis can be used as the replay store.',
-  run: checkRedis,
-};

@@ -11,11 +11,12 @@ export function formatFindings(findings: readonly Finding[], style: TerminalStyl
   const indent = ' '.repeat(width + 6);
   const lines = findings
     .filter(({ level }) => level !== 'skipped')
-    .flatMap(({ check, level, code, seen, expected, fix }) => {
+    .flatMap(({ check, level, name, issuer, seen, expected, fix }) => {
       const word = words[level].padEnd(5);
       const painted = level === 'fail' ? style.paint('bad', word) : level === 'ok' ? style.paint('good', word) : word;
       const comparison = expected === undefined ? '' : `; expected: ${expected}`;
-      const line = `${check.padEnd(width)}${painted} ${code === undefined ? '' : `${code} `}${seen}${comparison}`;
+      const label = `${name === undefined ? '' : `${name}: `}${issuer === undefined ? '' : `${issuer}: `}`;
+      const line = `${check.padEnd(width)}${painted} ${label}${seen}${comparison}`;
       if (fix === undefined) return [line];
       return line.length + fix.length + 11 <= lineLength
         ? [`${line}      fix: ${fix}`]

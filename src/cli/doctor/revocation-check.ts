@@ -1,14 +1,11 @@
 import { parseJsonObject } from '../../core/jose/json.ts';
-import { readRedisOptions } from '../../server/process/open-replay.ts';
-import { hasRevocations } from '../../server/revocation/open-revocations.ts';
-import type { Settings } from '../../server/settings/settings.ts';
-import { findAdmin } from './deployments.ts';
-import type { DoctorCheck, DoctorContext, Outcomes } from './examination.ts';
-import { type Outcome, ok, problem, skipped } from './finding.ts';
-import { checkEviction, readServerInfo } from './redis-check.ts';
-import { sendRequest } from './requests.ts';
+import { readWellKnown } from '../../core/keys/discovery.ts';
+import { createOutbound } from '../../core/outbound/outbound.ts';
+import type { DoctorContext } from './context.ts';
+import type { Entry } from './deployments.ts';
+import { type Finding, ok, problem, skipped } from './finding.ts';
 
-/** Fixes for providers, by a part of the issuer. The last is for all others. */
+/** Fixes for providers whose access tokens may have no `sid`, by a part of the issuer. */
 const sessionFixes: readonly (readonly [RegExp, string])[] = [
   [
     /\/realms\//,
@@ -21,64 +18,50 @@ const sessionFixes: readonly (readonly [RegExp, string])[] = [
   [/^/, 'Add sid to access tokens at the provider, or set LOGOUT_SUBJECT=true.'],
 ];
 
-async function checkRevocation({ deployment, credentials, timeout }: DoctorContext): Promise<Outcomes> {
-  const { settings, issuer } = deployment;
-  if (settings === undefined) return skipped('needs settings');
-  if (!hasRevocations(settings)) return skipped('no source of revocations is configured');
-  const found = [
-    ...(await checkStore(settings, timeout)),
-    ...checkSession(settings, credentials?.token, issuer ?? ''),
-    ...(await checkService(settings, timeout)),
-  ];
-  return found.length > 0 ? found : ok('nothing to report');
-}
-
-/** Reads the INFO of a single Redis. Sentinels and clusters are not about one server. */
-async function checkStore(settings: Settings, timeout: number): Promise<readonly Outcome[]> {
-  const { revocationStore: url } = settings;
-  if (!/^rediss?:/.test(url)) return [];
-  try {
-    const { tls } = await readRedisOptions(settings);
-    const options = { url, timeout, tls: url.startsWith('rediss') ? tls : undefined };
-    const eviction = checkEviction(await readServerInfo(await import('@redis/client'), options), 'D261');
-    return eviction === undefined ? [] : [eviction];
-  } catch {
-    const fix = 'Start Redis, or correct REVOCATION_STORE. Known cutoffs apply until then; new ones are rejected.';
-    return [problem('D260', { seen: 'REVOCATION_STORE is unreachable', fix })];
+/** Checks that a logout reaches tokens: the provider sends it, and tokens have what it names. */
+export async function checkRevocation(context: DoctorContext): Promise<readonly Finding[]> {
+  const { settings, entries } = context.deployment;
+  if (settings === undefined || settings.logoutClients.length === 0) {
+    return [skipped('revocation', 'LOGOUT_CLIENTS is not set')];
   }
+  const all = await Promise.all(entries.map((entry) => checkLogout(entry, settings.logoutSubject, context)));
+  return all.flat();
 }
 
-/** Reads whether a token has `sid`. It is not verified: only the name of a claim is read. */
-function checkSession(
-  { logoutClients, logoutSubject }: Settings,
-  token: string | undefined,
-  issuer: string,
-): readonly Outcome[] {
-  if (logoutClients.length === 0 || logoutSubject || token === undefined) return [];
-  const claims = parseJsonObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
-  if (claims === undefined || 'sid' in claims) return [];
-  const [, fix = ''] = sessionFixes.find(([part]) => part.test(issuer)) ?? [];
-  return [problem('D262', { seen: 'the access token has no sid', expected: 'sid', fix })];
+async function checkLogout(
+  { issuer, insecure = false }: Entry,
+  hasSubject: boolean,
+  { deployment: { environment, ca }, token, timeout }: DoctorContext,
+): Promise<readonly Finding[]> {
+  const outbound = createOutbound({ environment, insecure, ...(ca !== undefined && { ca }) });
+  const limits = { timeoutSeconds: timeout / 1000, maxBytes: 256 * 1024 };
+  const metadata = await outbound
+    .fetchJson(`${readWellKnown(issuer, insecure)}openid-configuration`, limits)
+    .then(({ value }) => value)
+    .catch(() => undefined)
+    .finally(outbound.close);
+  const unsent =
+    metadata === undefined || metadata['backchannel_logout_supported'] === true
+      ? []
+      : [
+          problem('logout_not_sent', {
+            seen: `the metadata of ${issuer} has no backchannel_logout_supported`,
+            expected: 'true',
+            fix: 'Register the back-channel logout URI of the client at the provider, if it sends logout tokens.',
+          }),
+        ];
+  if (hasSubject)
+    return unsent.length > 0 ? unsent : [ok('revocation', `a logout at ${issuer} ends the user's tokens`)];
+  // Not verified: only the name of a claim is read.
+  const claims = token === undefined ? undefined : parseJsonObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  if (claims !== undefined && 'sid' in claims) return [...unsent, ok('revocation', 'access tokens have sid')];
+  const index = sessionFixes.findIndex(([form]) => form.test(issuer));
+  const isKnown = claims !== undefined || index < sessionFixes.length - 1;
+  const announcesSession = metadata?.['backchannel_logout_session_supported'] === true;
+  if (!isKnown && announcesSession) {
+    const open = 'needs --token-file: without sid in access tokens, LOGOUT_SUBJECT=true is required';
+    return [...unsent, skipped('revocation', open)];
+  }
+  const seen = claims === undefined ? `access tokens of ${issuer} probably have no sid` : 'the access token has no sid';
+  return [...unsent, problem('logout_without_session', { seen, expected: 'sid', fix: sessionFixes[index]?.[1] ?? '' })];
 }
-
-const degradedFixes: readonly (readonly [RegExp, string])[] = [
-  [/^revocation$/, 'Check Redis: the service has no contact to REVOCATION_STORE.'],
-  [/^stream /, 'Check the transmitter: it is unreachable, has paused the stream, or sends no verification.'],
-];
-
-async function checkService(settings: Settings, timeout: number): Promise<readonly Outcome[]> {
-  const admin = findAdmin(settings);
-  if (admin === undefined) return [];
-  const response = await sendRequest(new URL('/readyz', admin), { timeout }).catch(() => undefined);
-  const degraded = parseJsonObject(Buffer.from(response?.body ?? ''))?.['degraded'];
-  return (Array.isArray(degraded) ? degraded : []).map(String).flatMap((name) => {
-    const fix = degradedFixes.find(([form]) => form.test(name))?.[1];
-    return fix === undefined ? [] : [problem('D263', { seen: `${name} is degraded`, fix })];
-  });
-}
-
-export const revocationCheck: DoctorCheck = {
-  id: 'revocation',
-  title: 'Logouts and security events end access tokens.',
-  run: checkRevocation,
-};

@@ -1,7 +1,6 @@
-import { request } from 'node:http';
-import type { Socket } from 'node:net';
 import { connect, type DetailedPeerCertificate } from 'node:tls';
-import { bareHost, type EgressProxy } from './requests.ts';
+import { bareHost } from '../../core/outbound/proxy-choice.ts';
+import { createTunnels } from '../../core/outbound/tunnel.ts';
 
 export interface TlsChain {
   /** Error code of OpenSSL; `undefined` if the chain is trusted. */
@@ -15,11 +14,11 @@ export interface TlsChain {
 /**
  * Reads the chain of an untrusted server. The connection ends with the handshake and carries no data. Rejects without TLS.
  */
-export async function readTlsChain(url: URL, proxy: EgressProxy | undefined, timeout: number): Promise<TlsChain> {
+export async function readTlsChain(url: URL, proxy: string | undefined, timeout: number): Promise<TlsChain> {
   const host = bareHost(url.hostname);
   const port = Number(url.port || 443);
-  const tunnel = proxy === undefined ? undefined : await openTunnel(proxy.url, `${url.hostname}:${port}`, timeout);
-  const target = tunnel === undefined ? { host, port } : { socket: tunnel };
+  const tunnels = proxy === undefined ? undefined : await createTunnels(proxy, { timeout });
+  const target = tunnels === undefined ? { host, port } : { socket: await tunnels.open(host, port) };
   return new Promise((resolve, reject) => {
     const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
     const socket = connect({ ...target, ...servername, host, rejectUnauthorized: false, timeout }, () => {
@@ -48,18 +47,4 @@ function describeChain(leaf: DetailedPeerCertificate, problem: Error | string | 
     validFrom: leaf.valid_from,
     validTo: leaf.valid_to,
   };
-}
-
-function openTunnel(proxy: URL, path: string, timeout: number): Promise<Socket> {
-  const credentials = proxy.username === '' ? '' : `${proxy.username}:${proxy.password}`;
-  const headers =
-    credentials === ''
-      ? {}
-      : { 'proxy-authorization': `Basic ${Buffer.from(decodeURIComponent(credentials)).toString('base64')}` };
-  return new Promise((resolve, reject) => {
-    request({ host: proxy.hostname, port: proxy.port || 80, method: 'CONNECT', path, headers, timeout })
-      .once('connect', (_, socket) => resolve(socket))
-      .once('error', reject)
-      .end();
-  });
 }

@@ -2,7 +2,7 @@ import { docsUrl, type Failure, failures, type Reason } from '../../core/failure
 import { causes } from '../../explain/causes/causes.ts';
 import { formatFix, nameSettings } from '../../server/settings/setting-names.ts';
 import { variants } from '../../server/variants/variants.ts';
-import { findingCodes } from '../doctor/finding.ts';
+import { doctorChecks, findings } from '../doctor/finding.ts';
 
 export function isReason(text: string): text is Reason {
   return Object.hasOwn(failures, text);
@@ -22,7 +22,8 @@ export function formatReasonPage(reason: Reason): string {
 export const pageNames: readonly string[] = [
   ...Object.keys(failures),
   ...new Set(causes.map(({ id }) => id)),
-  ...Object.keys(findingCodes),
+  ...Object.keys(doctorChecks),
+  ...Object.keys(findings),
 ];
 
 export function formatPage(name: string): string | undefined {
@@ -32,8 +33,10 @@ export function formatPage(name: string): string | undefined {
     const page = named.map(({ reasons, meaning }) => `${meaning}\n\nNamed for: ${reasons.join(', ')}`);
     return `### ${name}\n\n${page.join('\n\n')}\n\n${docsUrl}explain.md#${name}`;
   }
-  const code = name.toUpperCase();
-  if (!Object.hasOwn(findingCodes, code)) return undefined;
-  const { level, meaning } = findingCodes[code as keyof typeof findingCodes]; // an own member
-  return `### ${code}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}doctor.md#${code.toLowerCase()}`;
+  const doctor = `portcullis doctor: ${Object.entries(doctorChecks).find(([check]) => check === name)?.[1]}`;
+  if (Object.hasOwn(doctorChecks, name)) return `### ${name}\n\nCheck of ${doctor}\n\n${docsUrl}doctor.md`;
+  const [, finding] = Object.entries(findings).find(([each]) => each === name) ?? [];
+  if (finding === undefined) return undefined;
+  const { level, meaning } = finding;
+  return `### ${name}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}doctor.md#${name}`;
 }

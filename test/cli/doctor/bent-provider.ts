@@ -17,6 +17,10 @@ export interface Bend {
   status?: number;
   /** Status of the discovery document only. */
   discoveryStatus?: number;
+  /** More members of the metadata. */
+  metadata?: object;
+  /** Response of /introspect. */
+  introspection?: { readonly document: object; readonly status: number };
   /** Never responds. */
   hangs?: boolean;
   /** The document that is a page of HTML. */
@@ -53,11 +57,17 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
       discoveryStatus,
       hangs = false,
       html,
+      metadata,
+      introspection,
     } = provider.bend;
     if (hangs) return;
     response.sendDate = false;
     response.setHeader('date', new Date(Date.now() + lead * 1000).toUTCString());
-    const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri };
+    if (request.url === '/introspect') {
+      const { document = {}, status: own = 404 } = introspection ?? {};
+      return void response.writeHead(own, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+    }
+    const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri, ...metadata };
     const isDiscovery = request.url !== '/jwks';
     if (html === (isDiscovery ? 'discovery' : 'keys'))
       return void response.end('<!doctype html><title>Sign in</title>');

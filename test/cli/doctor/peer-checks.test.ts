@@ -14,7 +14,7 @@ import { answerCheck, startImpostor } from '../../support/redis-store.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
-import { codesOf, runDoctor } from './run-doctor.ts';
+import { namesOf, runDoctor } from './run-doctor.ts';
 
 let provider: TestProvider;
 let folder: string;
@@ -52,69 +52,45 @@ async function start(...each: readonly Readonly<Record<string, string>>[]): Prom
 
 const nonces = (secret: string) => ({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secret.repeat(32) });
 
-describe('nonces', () => {
-  it('one secret → ok', async () => {
+describe('dpop', () => {
+  it('one secret → ok; each instance has its own memory → replay_not_shared', async () => {
     const peers = await start(nonces('a'), nonces('a'));
-    const { status, findings } = await runDoctor(['--only', 'nonces', ...peers, ...credentials], environment());
-    expect(findings).toMatchObject([{ level: 'ok' }]);
-    expect(status).toBe(0);
+    const { status, findings } = await runDoctor(['--only', 'dpop', ...peers, ...credentials], environment());
+    expect(findings).toMatchObject([
+      { level: 'ok' },
+      { name: 'replay_not_shared', fix: expect.stringContaining('REPLAY_STORE=redis://') },
+    ]);
+    expect(status).toBe(1);
   });
 
-  it('two secrets → D140', async () => {
+  it('two secrets → nonces_differ', async () => {
     const peers = await start(nonces('a'), nonces('b'));
-    const { status, findings } = await runDoctor(['--only', 'nonces', ...peers, ...credentials], environment());
-    expect(codesOf(findings)).toEqual(['D140']);
+    const { status, findings } = await runDoctor(['--only', 'dpop', ...peers, ...credentials], environment());
+    expect(namesOf(findings)).toEqual(['nonces_differ']);
     expect(findings[0]?.seen).toContain('DPOP_NONCE_SECRET differs');
     expect(status).toBe(1);
   });
 
   it('no token, a memory for each instance → skipped with the needed flags', async () => {
-    const { findings } = await runDoctor(
-      ['--only', 'nonces', ...(await start(nonces('a'), nonces('b')))],
-      environment(),
-    );
-    expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('replay stores') }]);
+    const { findings } = await runDoctor(['--only', 'dpop', ...(await start(nonces('a'), nonces('b')))], environment());
+    expect(findings).toMatchObject([
+      { level: 'skipped', seen: expect.stringContaining('replay stores') },
+      { level: 'skipped', seen: expect.stringContaining('--dpop-key-file') },
+    ]);
   });
 
   it('no token, nonces off → skipped with the needed flags', async () => {
-    const { findings } = await runDoctor(['--only', 'nonces', ...(await start({}, {}))], environment());
-    expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('--dpop-key-file') }]);
+    const { findings } = await runDoctor(['--only', 'dpop', ...(await start({}, {}))], environment());
+    const skipped = { level: 'skipped', seen: expect.stringContaining('--dpop-key-file') };
+    expect(findings).toMatchObject([skipped, skipped]);
   });
 
-  it('unreachable instance → D141 with its address', async () => {
+  it('unreachable instance → instance_unreachable with its address', async () => {
     const peers = await start(nonces('a'));
     const away = `http://127.0.0.1:${await findFreePort()}`;
-    const { findings } = await runDoctor(['--only', 'nonces', ...peers, '--peer', away, ...credentials], environment());
-    expect(codesOf(findings)).toEqual(['D141']);
+    const { findings } = await runDoctor(['--only', 'dpop', ...peers, '--peer', away, ...credentials], environment());
+    expect(namesOf(findings)).toEqual(['instance_unreachable']);
     expect(findings[0]?.seen).toBe(`${away}: ECONNREFUSED`);
-  });
-});
-
-describe('audiences', () => {
-  it('equal → ok; different → D142 with both', async () => {
-    const peers = await start({}, {}, { IDP_AUDIENCE: 'urn:other' });
-    const same = await runDoctor(['--only', 'audiences', ...peers.slice(0, 4)], environment());
-    expect(same.findings).toMatchObject([{ level: 'ok' }]);
-    const { findings } = await runDoctor(['--only', 'audiences', ...peers], environment());
-    expect(codesOf(findings)).toEqual(['D142']);
-    expect(findings[0]?.seen).toBe(`${running[2]?.url} has urn:other`);
-  });
-});
-
-describe('the replay store', () => {
-  it('no token and key → skipped with the needed flags', async () => {
-    const peers = await start({}, {});
-    const { status, findings } = await runDoctor(['--only', 'replay', ...peers], environment());
-    expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('--dpop-key-file') }]);
-    expect(status).toBe(0);
-  });
-
-  it('each instance has its own memory → D180', async () => {
-    const peers = await start({}, {});
-    const { status, findings } = await runDoctor(['--only', 'replay', ...peers, ...credentials], environment());
-    expect(codesOf(findings)).toEqual(['D180']);
-    expect(findings[0]?.fix).toContain('REPLAY_STORE=redis://');
-    expect(status).toBe(1);
   });
 });
 
@@ -130,100 +106,107 @@ describe('Redis', needs('redis-server'), () => {
   it('shared by both instances → nothing is wrong', async () => {
     const peers = await start({ REPLAY_STORE: redis.url }, { REPLAY_STORE: redis.url });
     await passRedisStart(redis);
-    const { findings } = await runDoctor(['--only', 'replay,redis', ...peers, ...credentials], {
+    const { findings } = await runDoctor(['--only', 'dpop,redis', ...peers, ...credentials], {
       ...environment(),
       REPLAY_STORE: redis.url,
     });
-    expect(findings.map(({ level }) => level)).toEqual(['ok', 'ok']);
+    // Nonces are off.
+    expect(findings.map(({ level }) => level)).toEqual(['ok', 'skipped', 'ok']);
     expect(JSON.stringify(findings)).not.toContain('right-password');
   });
 
-  it('nonces without a token: one secret → nothing is wrong, two secrets → D140', async () => {
+  it('nonces without a token: one secret → nothing is wrong, two secrets → nonces_differ', async () => {
     const shared = (secret: string) => ({ REPLAY_STORE: redis.url, ...nonces(secret) });
     const peers = await start(shared('a'), shared('a'), shared('b'));
-    const examineNonces = (...flags: readonly string[]) => runDoctor(['--only', 'nonces', ...flags], environment());
+    const examineNonces = (...flags: readonly string[]) => runDoctor(['--only', 'dpop', ...flags], environment());
     const same = await examineNonces(...peers.slice(0, 4));
-    expect(same.findings).toMatchObject([{ level: 'ok', seen: '2 instances send the same nonce' }]);
+    expect(same.findings).toMatchObject([
+      { level: 'ok', seen: '2 instances know the nonces of each other' },
+      { level: 'skipped' },
+    ]);
     const other = await examineNonces(...peers);
-    expect(codesOf(other.findings)).toEqual(['D140']);
+    expect(namesOf(other.findings)).toEqual(['nonces_differ']);
     expect(other.findings[0]?.seen).toContain(`${running[2]?.url} does not know`);
   });
 
-  it('unreachable → D150 without the password', async () => {
+  it('unreachable → redis_unreachable without the password', async () => {
     const { status, findings } = await examine(`redis://:right-password@127.0.0.1:${await findFreePort()}`);
-    expect(codesOf(findings)).toEqual(['D150']);
+    expect(namesOf(findings)).toEqual(['redis_unreachable']);
     expect(findings[0]?.seen).toContain('ECONNREFUSED');
     expect(JSON.stringify(findings)).not.toContain('right-password');
     expect(status).toBe(1);
   });
 
-  it.each(['redis://:wrong-password@', 'redis://'])('%s: the password is wrong or missing → D151', async (start) => {
-    const { findings } = await examine(`${start}127.0.0.1:${redis.port}`);
-    expect(codesOf(findings)).toEqual(['D151']);
-    expect(JSON.stringify(findings)).not.toContain('wrong-password');
-  });
+  it.each(['redis://:wrong-password@', 'redis://'])(
+    '%s: the password is wrong or missing → redis_login',
+    async (start) => {
+      const { findings } = await examine(`${start}127.0.0.1:${redis.port}`);
+      expect(namesOf(findings)).toEqual(['redis_login']);
+      expect(JSON.stringify(findings)).not.toContain('wrong-password');
+    },
+  );
 
   it.each([
-    ['replica', 'D155', ['REPLICAOF', '127.0.0.1', '1']],
-    ['out of memory', 'D156', ['CONFIG', 'SET', 'maxmemory', '1']],
-    ['user without EVAL', 'D157', ['ACL', 'SETUSER', 'default', '-eval', '-evalsha']],
+    ['replica', 'redis_readonly', ['REPLICAOF', '127.0.0.1', '1']],
+    ['out of memory', 'redis_full', ['CONFIG', 'SET', 'maxmemory', '1']],
+    ['user without EVAL', 'redis_permissions', ['ACL', 'SETUSER', 'default', '-eval', '-evalsha']],
   ])('%s → %s', async (_, code, command) => {
     const own = await startTestRedis();
     try {
       await own.command(...command);
       const { status, findings } = await examine(own.url);
-      expect([codesOf(findings), status]).toEqual([[code], 1]);
+      expect([namesOf(findings), status]).toEqual([[code], 1]);
       expect(findings[0]?.fix).not.toContain('Start Redis');
     } finally {
       await own.stop();
     }
   });
 
-  it('no free connection → D158', async () => {
+  it('no free connection → redis_clients', async () => {
     const own = await startTestRedis({ flags: ['--maxclients', '1'] });
     const held = connect(own.port, '127.0.0.1');
     try {
       await once(held, 'connect');
       const { findings } = await examine(own.url);
-      expect(codesOf(findings)).toEqual(['D158']);
+      expect(namesOf(findings)).toEqual(['redis_clients']);
     } finally {
       held.destroy();
       await own.stop();
     }
   });
 
-  it('slower than REPLAY_TIMEOUT → D159', async () => {
+  it('slower than REPLAY_TIMEOUT → redis_slow', async () => {
     const slow = await startImpostor(answerCheck);
     const { findings } = await examine(slow.url);
-    expect(codesOf(findings)).toEqual(['D159']);
+    expect(namesOf(findings)).toEqual(['redis_slow']);
     expect(findings[0]?.seen).toContain('no response within 250 ms');
   });
 
-  it.each(['redis+sentinel', 'redis+cluster'])('%s that is unreachable → D150', async (scheme) => {
+  it.each(['redis+sentinel', 'redis+cluster'])('%s that is unreachable → redis_unreachable', async (scheme) => {
     const port = await findFreePort();
     const { status, findings } = await runDoctor(['--only', 'redis', '--timeout', '3'], {
       ...environment(),
       REPLAY_STORE: `${scheme}://127.0.0.1:${port}${scheme.endsWith('sentinel') ? '/gate' : ''}`,
     });
-    expect([codesOf(findings), status]).toEqual([['D150'], 1]);
+    expect([namesOf(findings), status]).toEqual([['redis_unreachable'], 1]);
   });
 
-  it('node of a cluster → D152', async () => {
+  it('node of a cluster → redis_cluster', async () => {
     const cluster = await startTestRedis({ flags: ['--cluster-enabled', 'yes'] });
     try {
       const { status, findings } = await examine(cluster.url);
-      expect(codesOf(findings)).toEqual(['D152']);
+      expect(namesOf(findings)).toEqual(['redis_cluster']);
       expect(status).toBe(1);
     } finally {
       await cluster.stop();
     }
   });
 
-  it('eviction allowed → D153, a warning', async () => {
+  it('eviction allowed → redis_evicts, a warning', async () => {
     await redis.command('CONFIG SET maxmemory 100mb');
     await redis.command('CONFIG SET maxmemory-policy allkeys-lru');
     const { status, findings } = await examine(redis.url);
-    expect(codesOf(findings)).toEqual(['D153']);
+    expect(namesOf(findings)).toEqual(['redis_evicts']);
     expect(status).toBe(0);
   });
 });

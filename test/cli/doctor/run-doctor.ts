@@ -13,7 +13,7 @@ export async function runDoctor(
   return { status, findings: (JSON.parse(stdout) as { readonly findings: readonly Finding[] }).findings, stderr };
 }
 
-/** Returns the codes of the findings, in order. */
-export function codesOf(findings: readonly Finding[]): readonly unknown[] {
-  return findings.flatMap(({ code }) => code ?? []);
+/** Returns the names of the findings, in order. */
+export function namesOf(findings: readonly Finding[]): readonly unknown[] {
+  return findings.flatMap(({ name }) => name ?? []);
 }

@@ -1,4 +1,4 @@
-import { findingCodes } from '../../../src/cli/doctor/finding.ts';
+import { doctorChecks, findings } from '../../../src/cli/doctor/finding.ts';
 import { type CheckRecord, checks } from '../../../src/core/checks.ts';
 import { docsUrl, type Reason } from '../../../src/core/failures.ts';
 import { Refused } from '../../../src/core/refused.ts';
@@ -66,12 +66,18 @@ function printSample({ reason, appears }: CauseCase): string {
   return lines.map((line) => line.trimEnd().replace(docsUrl, '…/docs/')).join('\n');
 }
 
-/** Each code of `doctor`, with an anchor. */
+/** Each problem of `doctor`, with an anchor. */
 function listFindings(): string {
-  const rows = Object.entries(findingCodes).map(([code, { level, meaning }]) =>
-    row([`<a id="${code.toLowerCase()}"></a>${code}`, level === 'fail' ? 'failure' : 'warning', escapeCell(meaning)]),
+  const rows = Object.entries(findings).map(([name, { check, level, meaning }]) =>
+    row([`<a id="${name}"></a>\`${name}\``, check, level === 'fail' ? 'failure' : 'warning', escapeCell(meaning)]),
   );
-  return [row(['code', 'level', 'meaning']), row(['---', '---', '---']), ...rows].join('\n');
+  return [row(['problem', 'check', 'level', 'meaning']), row(['---', '---', '---', '---']), ...rows].join('\n');
+}
+
+/** Each check of `doctor`. */
+function listDoctorChecks(): string {
+  const rows = Object.entries(doctorChecks).map(([name, title]) => row([`\`${name}\``, escapeCell(title)]));
+  return [row(['check', 'what must hold']), row(['---', '---']), ...rows].join('\n');
 }
 
 /** The tables of docs/explain.md and docs/doctor.md. */
@@ -80,4 +86,5 @@ export const explainTables: Readonly<Record<string, string>> = {
   causes: listCauses(),
   samples: listSamples(),
   findings: listFindings(),
+  doctorChecks: listDoctorChecks(),
 };

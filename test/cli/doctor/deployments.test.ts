@@ -1,0 +1,103 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startBentProxy } from './bent-proxy.ts';
+import { closeWorkshop, openWorkshop, type Workshop } from './broken-set-ups.ts';
+import { namesOf, runDoctor } from './run-doctor.ts';
+
+let workshop: Workshop;
+beforeAll(async () => {
+  workshop = await openWorkshop();
+});
+afterAll(() => closeWorkshop(workshop));
+
+const publish = (type: 'ed25519', alg: string) => ({
+  keys: [{ ...generateKeyPairSync(type).publicKey.export({ format: 'jwk' }), kid: 'a', alg, use: 'sig' }],
+});
+
+async function writeRules(issuer: object): Promise<Readonly<Record<string, string>>> {
+  const { folder, provider } = workshop;
+  const RULES = join(folder, 'rules.json');
+  const issuers = { main: { issuer: provider.issuer, audience: 'a', ...issuer } };
+  await writeFile(RULES, JSON.stringify({ issuers, rules: [{ id: 'all', path: '/**' }] }));
+  return { RULES, NODE_EXTRA_CA_CERTS: provider.caFile };
+}
+
+it('rules with their own algorithms, and a proxy with Date and Age of a cache → healthy', async () => {
+  workshop.provider.bend = publish('ed25519', 'EdDSA');
+  const environment = await writeRules({ algorithms: ['EdDSA'] });
+  const { status, findings } = await runDoctor(['--only', 'provider,tls,clock,rules'], environment);
+  expect([status, namesOf(findings)]).toEqual([0, []]);
+});
+
+it('rules with algorithms that no key has → no_usable_key, with the member of the rules as the fix', async () => {
+  workshop.provider.bend = publish('ed25519', 'EdDSA');
+  const { findings } = await runDoctor(['--only', 'provider'], await writeRules({ algorithms: ['ES256'] }));
+  expect(namesOf(findings)).toEqual(['no_usable_key']);
+  expect(findings[0]?.fix).toMatch(/^"algorithms": \["(?:EdDSA|Ed25519)"\] of "main" in /);
+});
+
+it.each([
+  [{ active: false }, 200, []],
+  [{ error: 'invalid_client' }, 401, ['introspection_failed']],
+  [{}, 200, ['introspection_failed']],
+])('introspection that responds with %j and %i → %j', async (document, status, expected) => {
+  workshop.provider.bend = { introspection: { document, status } };
+  await writeFile(join(workshop.folder, 'secret'), 's3cret');
+  const endpoint = `${workshop.provider.issuer}introspect`;
+  const introspection = { endpoint, clientId: 'gate', clientSecretFile: join(workshop.folder, 'secret') };
+  const { findings } = await runDoctor(['--only', 'provider'], await writeRules({ introspection }));
+  expect(namesOf(findings)).toEqual(expected);
+});
+
+it.each<[string, object, Readonly<Record<string, string>>, readonly string[]]>([
+  ['no logout', {}, {}, ['logout_not_sent', 'logout_without_session']],
+  ['users only', { backchannel_logout_supported: true }, {}, ['logout_without_session']],
+  ['users only', { backchannel_logout_supported: true }, { LOGOUT_SUBJECT: 'true' }, []],
+  ['sessions', { backchannel_logout_supported: true, backchannel_logout_session_supported: true }, {}, []],
+])('a provider with %s (%j), %j → %j', async (_, metadata, settings, expected) => {
+  const { provider } = workshop;
+  provider.bend = { metadata };
+  const { status, findings } = await runDoctor(['--only', 'revocation'], {
+    ...{ ISSUER: provider.issuer, IDP_AUDIENCE: 'a', NODE_EXTRA_CA_CERTS: provider.caFile, LOGOUT_CLIENTS: 'app' },
+    ...settings,
+  });
+  expect([status, namesOf(findings)]).toEqual([0, expected]);
+  if (expected.includes('logout_without_session')) expect(JSON.stringify(findings)).toContain('LOGOUT_SUBJECT');
+});
+
+it('a token without sid → logout_without_session; with sid → ok', async () => {
+  const { provider, folder } = workshop;
+  provider.bend = { metadata: { backchannel_logout_supported: true } };
+  const environment = { ISSUER: provider.issuer, IDP_AUDIENCE: 'a', NODE_EXTRA_CA_CERTS: provider.caFile };
+  const seen: unknown[] = [];
+  for (const claims of [{}, { sid: 's' }]) {
+    await writeFile(join(folder, 'token'), `x.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.y`);
+    const args = ['--only', 'revocation', '--token-file', join(folder, 'token')];
+    seen.push(namesOf((await runDoctor(args, { ...environment, LOGOUT_CLIENTS: 'app' })).findings));
+  }
+  expect(seen).toEqual([['logout_without_session'], []]);
+});
+
+it('a fix names ISSUER if that is set, not IDP_DOMAIN', async () => {
+  const { provider } = workshop;
+  provider.bend = { issuer: 'https://public.example/' };
+  const { findings } = await runDoctor(['--only', 'provider'], {
+    ...{ ISSUER: provider.issuer, IDP_AUDIENCE: 'a', NODE_EXTRA_CA_CERTS: provider.caFile },
+  });
+  expect(findings[0]?.fix).toMatch(/^ISSUER=https:\/\/public\.example\//);
+});
+
+it('a server that responds with an open page or 502 → its own problem', async () => {
+  const proxy = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 502 });
+  const open = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 200 });
+  const run = async (url: string) => {
+    const { status, findings } = await runDoctor(['--only', 'url', '--from-outside', url], {});
+    return [status, ...namesOf(findings)];
+  };
+  expect(await run(`${proxy.url}/api`)).toEqual([1, 'url_unreachable']);
+  expect(await run(`${open.url}/api`)).toEqual([1, 'url_open']);
+  expect(await run(open.url)).toEqual([0, 'url_open']);
+  await Promise.all([proxy.close(), open.close()]);
+});
