@@ -4,8 +4,7 @@ import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
 import type { ReadMessage } from '../core/mcp/operations.ts';
-import type { PlainPolicy, Policy } from '../core/policy/policy.ts';
-import { listRequiredScopes } from '../core/policy/required-scopes.ts';
+import type { Policy } from '../core/policy/policy.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import type { Refusal } from '../core/refusal/refusal.ts';
 import { Refused } from '../core/refused.ts';
@@ -115,22 +114,14 @@ export function createGate(options: GateOptions): Gate {
   /** Operations of messages that were read, for the console. */
   const readOperations = new WeakMap<ResourceRequest, ReadMessage['operations']>();
 
-  const audit = (policy: PlainPolicy, entries?: AuditedFacts['entries']): AuditedFacts => ({
-    requiredScopes: listRequiredScopes(policy),
-    rules: rules.digest,
-    ...(entries !== undefined && { entries }),
-  });
-  const unmatched = audit({});
+  const unmatched: AuditedFacts = { rules: rules.digest };
   const audited = new Map(
     rules.rules.map((rule) => {
       const entries = requirementsOf(rule, rules).issuers.map(([name, { issuer }]) => [issuer, name] as const);
-      return [rule, audit(rule.policy, new Map<unknown, string>(entries))];
+      return [rule, { ...unmatched, entries: new Map<unknown, string>(entries) }];
     }),
   );
-  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts => {
-    const facts = (rule && audited.get(rule)) ?? unmatched;
-    return call === undefined ? facts : audit(call.policy, facts.entries);
-  };
+  const findAudited = (rule: Rule | undefined): AuditedFacts => (rule && audited.get(rule)) ?? unmatched;
 
   const findCors = (rule: Rule | undefined): GateCors | undefined => rule?.cors ?? options.cors;
 
@@ -145,13 +136,12 @@ export function createGate(options: GateOptions): Gate {
       error,
       refusal: describeMismatch(server.describeRefusal(error, request, { policy, metadataUrl }), call?.message),
       cors: findCors(rule)?.describe(request) ?? noHeaders,
-      audited: findAudited(rule, call),
+      audited: findAudited(rule),
     };
   };
 
   const admit = (
     { rule, request, isCorsPreflight }: Choice,
-    call?: McpCall,
     admitted: Partial<Pick<AdmittedDecision, 'access' | 'identity' | 'wouldRefuse'>> = {},
   ): AdmittedDecision => ({
     kind: 'admitted',
@@ -163,13 +153,13 @@ export function createGate(options: GateOptions): Gate {
     wouldRefuse: admitted.wouldRefuse,
     cors: findCors(rule)?.[isCorsPreflight ? 'describePreflight' : 'describe'](request) ?? noHeaders,
     isCorsPreflight,
-    audited: findAudited(rule, call),
+    audited: findAudited(rule),
   });
 
   /** Decides after a refusal or a thrown error. A rule in report mode admits both. */
   const settleRefusal = (choice: Choice, error: unknown, call?: McpCall): Decision =>
     choice.rule.mode === 'report'
-      ? admit(choice, call, { wouldRefuse: error ?? new Refused('unexpected') })
+      ? admit(choice, { wouldRefuse: error ?? new Refused('unexpected') })
       : refuse(error, choice.request, choice.rule, call);
 
   /** An anonymous caller has no token that an entry could check. */
@@ -177,7 +167,7 @@ export function createGate(options: GateOptions): Gate {
     const { operations } = await call.read();
     if (operations instanceof Refused) return settleRefusal(choice, operations, call);
     if (operations.length > 0) return settleRefusal(choice, new Refused('missing_credentials'), call);
-    return admit(choice, call);
+    return admit(choice);
   };
 
   return {
@@ -218,7 +208,7 @@ export function createGate(options: GateOptions): Gate {
         const access = await (servers.get(rule) ?? outside).judge(bound, call?.policy ?? rule.policy, connection);
         if (!isAccess(access)) return settleRefusal(choice, refusalOf(access), call);
         const assertion = signIdentity?.(rule, access, request, connection);
-        return admit(choice, call, { access, identity: identity.write(access, assertion) });
+        return admit(choice, { access, identity: identity.write(access, assertion) });
       } catch (error) {
         return choice === undefined ? refuse(error, request) : settleRefusal(choice, error, call);
       }

@@ -1,6 +1,5 @@
 import type { ReadExternalUrl } from '../core/http/external-url.ts';
 import type { Policy } from '../core/policy/policy.ts';
-import { listRequiredScopes } from '../core/policy/required-scopes.ts';
 import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
 import { errorBodyFormats } from '../core/refusal/error-body.ts';
 import type { Refusal } from '../core/refusal/refusal.ts';
@@ -87,7 +86,7 @@ export function createApp(options: AppOptions): App {
       if (made++ % keptOf === 0) answers.set(claims, granted);
       return granted;
     };
-    const audited = { requiredScopes: listRequiredScopes(policy) };
+    const audited = {};
     const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
       exchange.claims = access.claims;
       exchange.scopes = access.scopes;

@@ -202,7 +202,7 @@ const lifetime = 60;
 /** A decision in a form that can be compared; `until` is the end of its assertion. */
 function describeDecision(decision: Decision) {
   const { kind, rule, audited, cors } = decision;
-  const common = { kind, rule: rule?.id, audited: audited.requiredScopes, cors };
+  const common = { kind, rule: rule?.id, audited: audited.rules, cors };
   if (decision.kind === 'refused') return { common: { ...common, refusal: decision.refusal }, until: undefined };
   const { identity, access, dpopNonce, wouldRefuse } = decision;
   const signed = identity.values[identity.names.indexOf('x-signed')];

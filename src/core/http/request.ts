@@ -27,3 +27,12 @@ export interface Connection {
    */
   getPeerCertificate?(): { readonly raw?: Uint8Array | undefined } | null | undefined;
 }
+
+const jwt = /eyJ[\w-]{8}[\w.-]*/g;
+
+/** Returns the path that the client sent, without its query; a token in it is masked. */
+export function readSentPath({ target, url }: ResourceRequest): string {
+  const sent = target ?? url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
+  const path = sent.slice(0, sent.search(/[?#]|$/));
+  return path.includes('eyJ') ? path.replace(jwt, '***') : path;
+}

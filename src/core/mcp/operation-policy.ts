@@ -47,8 +47,6 @@ export function createOperationPolicies(
   const unite = (entries: readonly CheckedEntry[]): readonly string[] => [
     ...new Set([...common.scopes, ...entries.flatMap(({ checked }) => checked.scopes)]),
   ];
-  // One array for each entry: lines of the audit trail are cached with it.
-  const unions = new Map<CheckedEntry | undefined, readonly string[]>(all.map((entry) => [entry, unite([entry])]));
   /** Each entry with the first operation that it decides; or the first operation without an entry, or its refusal. */
   const match = (operations: readonly Operation[]): Map<CheckedEntry, Operation> | Operation | Refused => {
     const entries = new Map<CheckedEntry, Operation>();
@@ -82,7 +80,7 @@ export function createOperationPolicies(
           if (entries instanceof Refused) return entries;
           if (!(entries instanceof Map)) return new Refused('no_operation_policy');
           const found = [...entries.keys()];
-          scopes = (found.length === 1 && unions.get(found[0])) || unite(found);
+          scopes = unite(found);
           for (const { checked } of found) {
             const verdict = await checked.judge(facts);
             if (verdict instanceof Refused) return verdict;

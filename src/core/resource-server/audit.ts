@@ -9,20 +9,20 @@ export interface AuditDecision {
   readonly decision: 'admitted' | 'refused' | 'would_refuse';
   readonly reason?: string | undefined;
   readonly method: string;
-  /** Path of the route; never the path of the request. */
+  /** Declared path of the route. */
   readonly route?: string | undefined;
   /** Id of the rule. */
   readonly rule?: string | undefined;
   readonly host?: string | undefined;
+  /** Path of the request, without its query. */
+  readonly path?: string | undefined;
   readonly status?: number | undefined;
   /** Claims of a token whose signature was verified. Only `iss`, `sub`, the client, `act`, `cnf.jkt` and `jti` are used. */
   readonly claims?: JsonObject | undefined;
   /** Name of the entry of `issuers` in the rules that the token belongs to. */
   readonly entry?: string | undefined;
-  /** Scopes that the policy requires. The line has those that the token has. */
-  readonly requiredScopes?: readonly string[] | undefined;
   /** Scopes of the token. Default: its `scope`. */
-  readonly grantedScopes?: ReadonlySet<string> | undefined;
+  readonly scopes?: ReadonlySet<string> | undefined;
   readonly scheme?: string | undefined;
   /** SHA-256 of the active rules, hex. */
   readonly rules?: string | undefined;

@@ -3,8 +3,7 @@ import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/ap
 import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
 import { readScheme } from '../http/credentials.ts';
 import type { ReadClientAddress } from '../http/peer.ts';
-import type { ResourceRequest } from '../http/request.ts';
-import { listRequiredScopes } from '../policy/required-scopes.ts';
+import { type ResourceRequest, readSentPath } from '../http/request.ts';
 import { Refused } from '../refused.ts';
 import { showComparison } from '../shown-comparison.ts';
 import { showText } from '../shown-text.ts';
@@ -101,10 +100,10 @@ export function auditDecisions(
         reason,
         method,
         host: headers.get('host') ?? undefined,
+        path: readSentPath(request),
         status: reason && failures[reason].status,
         claims: access === undefined ? evidence?.claims : verifiedClaimsOf(access),
-        requiredScopes: policy && listRequiredScopes(policy),
-        grantedScopes: access?.scopes,
+        scopes: access?.scopes ?? evidence?.scopes,
         scheme: access?.scheme ?? readScheme(headers.get('authorization') ?? ''),
         clientIp: readClientAddress(request, connection),
       });

@@ -51,7 +51,6 @@ export class Exchange {
 
 /** Facts of the endpoint or of the rules that decided. One object for many requests. */
 export interface AuditedFacts {
-  readonly requiredScopes: readonly string[];
   /** Names of the entries that the rule names, by `iss`: at most one for each. */
   readonly entries?: ReadonlyMap<unknown, string>;
   /** SHA-256 of the active rules, hex. */

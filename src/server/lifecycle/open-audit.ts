@@ -39,11 +39,12 @@ export function openAudit({ settings, readAgain, reloads, log, metrics }: Proces
   };
 }
 
-function open({ auditLog, auditFull, auditIdentity, logIdentitySecret }: Settings, log: Log): Audit {
+function open({ auditLog, auditFull, auditPath, auditIdentity, logIdentitySecret }: Settings, log: Log): Audit {
   try {
     return createAudit({
       destination: auditLog,
       full: auditFull,
+      path: auditPath,
       identity: auditIdentity,
       identitySecret: logIdentitySecret,
       onState(state, error) {

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { failures } from '../../core/failures.ts';
 import type { ReadClientAddress } from '../../core/http/peer.ts';
+import { readSentPath } from '../../core/http/request.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
 import type { Audit } from '../../core/resource-server/audit.ts';
 import { show, showComparison } from '../../core/shown-comparison.ts';
@@ -261,11 +262,11 @@ function addAuditLine(
     route: routeKind === 'route' ? route : undefined,
     rule: routeKind === 'rule' ? route : undefined,
     host: request.headers.get('host') ?? undefined,
+    path: readSentPath(request),
     status,
     claims: verified,
     entry: audited.entries?.get(verified?.['iss']),
-    requiredScopes: audited.requiredScopes,
-    grantedScopes: scopes ?? evidence?.scopes,
+    scopes: scopes ?? evidence?.scopes,
     scheme: exchange.scheme,
     rules: audited.rules,
     clientIp: readClientAddress(request, connection),

@@ -378,6 +378,11 @@ export const settingTable = {
       meaning:
         'While lines cannot be written: `block` responds to requests that need a token with 503; `drop` drops and counts the lines.',
     },
+    auditPath: {
+      ...oneOf('on', 'off'),
+      defaultValue: 'on',
+      meaning: '`off` omits the paths of requests from the audit trail.',
+    },
   }),
   ...consumedBy('gate', {
     rules: {

@@ -64,7 +64,7 @@ function find(effective: readonly EffectiveSetting[], name: string): EffectiveSe
 describe('defaults', () => {
   it('domain and audience alone → variant A as docs/behaviour.md has it', () => {
     expect(readGood()).toEqual({
-      ...{ auditLog: 'off', auditFull: 'block', auditIdentity: 'hashed' },
+      ...{ auditLog: 'off', auditFull: 'block', auditPath: 'on', auditIdentity: 'hashed' },
       variant: variants.a,
       issuer: 'https://tenant.example.test/',
       audience: 'https://api.example.test/',
@@ -655,6 +655,7 @@ const rows: readonly Row[] = [
     ],
     bad: ['on', 'Plain', 'true'],
   },
+  { name: 'AUDIT_PATH', key: 'auditPath', good: [same('on'), same('off')], bad: ['yes', 'On'] },
   {
     name: 'LOG_GRANTS',
     key: 'logGrants',

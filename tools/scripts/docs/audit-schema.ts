@@ -17,7 +17,7 @@ const values: Readonly<Partial<Record<AuditMemberName, readonly string[]>>> = {
   decision: ['admitted', 'refused', 'would_refuse'],
 };
 
-/** JSON schema of a line of the audit trail with `AUDIT_FORMAT=portcullis`. */
+/** JSON schema of a line of the audit trail. */
 export const auditSchema: {
   readonly properties: Readonly<Record<string, { readonly type: string }>>;
   readonly required: readonly string[];

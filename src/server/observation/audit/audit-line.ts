@@ -18,7 +18,7 @@ const limits = [
 ] as const;
 
 /** Facts of a decision that its part about the token has, in addition to the claims. */
-const tokenFacts = ['entry', 'requiredScopes', 'grantedScopes'] as const;
+const tokenFacts = ['entry', 'scopes'] as const;
 
 export type FormatAuditLine = (decision: AuditDecision, time: number) => string;
 
@@ -28,11 +28,11 @@ interface TokenPart {
 }
 
 /** Creates the formatter. The part of a token is cached with its claims, so that it is hashed once. */
-export function createAuditFormat(describeIdentity: DescribeIdentity): FormatAuditLine {
+export function createAuditFormat(describeIdentity: DescribeIdentity, writesPath = true): FormatAuditLine {
   const cached = new WeakMap<JsonObject, TokenPart>();
 
   const describeToken = (decision: AuditDecision, length: number, most: number) => {
-    const { claims, entry, requiredScopes, grantedScopes } = decision;
+    const { claims, entry } = decision;
     if (claims === undefined) return '';
     const { iss, jti, cnf } = claims;
     const { sub, client_id: client, actor } = describeIdentity(claims) ?? {};
@@ -47,8 +47,7 @@ export function createAuditFormat(describeIdentity: DescribeIdentity): FormatAud
     text += add('jkt', jkt);
     if (typeof jti === 'string') text += add('jti_hash', createHash('sha256').update(jti).digest('base64url'));
     const { scope } = claims;
-    const granted = grantedScopes ?? parseScope(typeof scope === 'string' ? scope : undefined);
-    const scopes = (requiredScopes ?? []).filter((each) => granted.has(each));
+    const scopes = [...(decision.scopes ?? parseScope(typeof scope === 'string' ? scope : undefined))];
     if (scopes.length === 0) return text;
     const shown = scopes.slice(0, most).map((each) => quote(each, length));
     const omitted = scopes.length > most ? `,"scopes_omitted":${scopes.length - most}` : '';
@@ -72,6 +71,7 @@ export function createAuditFormat(describeIdentity: DescribeIdentity): FormatAud
       `{"time":"${time}","event":"decision"${add('id', each.id)}${add('request_id', each.requestId)}` +
       `${add('trace_id', each.traceId)},"decision":"${each.decision}"${add('reason', each.reason)}` +
       `${add('method', each.method)}${add('route', each.route)}${add('rule', each.rule)}${add('host', each.host)}` +
+      `${writesPath ? add('path', each.path) : ''}` +
       `${each.status === undefined ? '' : `,"status":${each.status}`}${token}${add('scheme', each.scheme)}` +
       `${each.rules === undefined ? '' : `,"rules":"${each.rules}"`}${add('client_ip', each.clientIp)}}\n`
     );

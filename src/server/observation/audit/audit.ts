@@ -11,6 +11,8 @@ export interface AuditOptions {
   readonly destination: AuditDestination;
   /** `block` refuses requests that need a token while lines cannot be written; `drop` counts lost lines. Default: `block`. */
   readonly full?: AuditFull;
+  /** `off` omits the paths of requests. Default: `on`. */
+  readonly path?: 'on' | 'off';
   /** Form of subjects, clients and actors. Default: `hashed`. */
   readonly identity?: IdentityMode;
   /** At least 32 bytes, equal in all instances; required by `hashed`. */
@@ -33,10 +35,11 @@ const retryInterval = 1000;
  */
 export function createAudit(options: AuditOptions): Audit {
   checkOptions(options);
-  const { destination, full = 'block', identity = 'hashed', onState } = options;
+  const { destination, full = 'block', identity = 'hashed', path = 'on', onState } = options;
   const fs = globalThis.process?.getBuiltinModule?.('node:fs');
   if (fs === undefined) throw new TypeError('createAudit: this runtime has no files');
-  const createFormat = (secret = ''): FormatAuditLine => createAuditFormat(createDescribeIdentity(identity, secret));
+  const createFormat = (secret = ''): FormatAuditLine =>
+    createAuditFormat(createDescribeIdentity(identity, secret), path === 'on');
   let formatLine = createFormat(options.identitySecret);
   let file: AuditFile = openAuditFile(fs, destination);
   const queue = createAuditQueue(full);
@@ -90,10 +93,11 @@ export function createAudit(options: AuditOptions): Audit {
 }
 
 function checkOptions(options: AuditOptions): void {
-  const { destination, full = 'block', identity = 'hashed', identitySecret = '' } = options;
+  const { destination, path = 'on', full = 'block', identity = 'hashed', identitySecret = '' } = options;
   if (typeof destination !== 'string' || destination === '') {
     throw new TypeError('destination: write stdout, stderr, or the path of a file');
   }
+  if (path !== 'on' && path !== 'off') throw new TypeError('path: write on or off');
   if (full !== 'block' && full !== 'drop') throw new TypeError('full: write block or drop');
   if (!['off', 'plain', 'hashed'].includes(identity)) throw new TypeError('identity: write off, plain or hashed');
   if (identity === 'hashed' && Buffer.byteLength(identitySecret) < leastSecretBytes) {

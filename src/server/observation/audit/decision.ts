@@ -18,6 +18,7 @@ export const auditMembers = {
   route: string('Path of the endpoint.'),
   rule: string('Id of the rule; `unmatched` without a rule.'),
   host: string('Host of the request.'),
+  path: string('Path of the request, without its query; absent with `AUDIT_PATH=off`.'),
   status: {
     type: 'integer',
     meaning: 'Status of the response; absent if the gate forwards the request.',
@@ -30,7 +31,7 @@ export const auditMembers = {
     type: 'actor',
     meaning: 'Outermost actor of the token: `sub`, `iss`, `client_id`.',
   },
-  scopes: { type: 'strings', meaning: 'Scopes that the policy requires and the token has.' },
+  scopes: { type: 'strings', meaning: 'Scopes of the token.' },
   scopes_omitted: {
     type: 'integer',
     meaning: 'Number of scopes that the limit of a line has cut.',

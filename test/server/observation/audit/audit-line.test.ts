@@ -1,7 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { allOf, anyOf } from '../../../../src/core/policy/checked-policy.ts';
-import { listRequiredScopes } from '../../../../src/core/policy/required-scopes.ts';
 import type { AuditDecision } from '../../../../src/core/resource-server/audit.ts';
 import { createAuditFormat, maxLineBytes } from '../../../../src/server/observation/audit/audit-line.ts';
 import { auditMembers } from '../../../../src/server/observation/audit/decision.ts';
@@ -35,7 +33,7 @@ const complete: AuditDecision = {
   status: 403,
   claims,
   entry: 'staff',
-  requiredScopes: ['admin', 'read'],
+  path: '/api/private',
   scheme: 'DPoP',
   rules: sha256('rules', 'hex'),
   clientIp: '192.0.2.1',
@@ -60,13 +58,14 @@ describe('a line of the audit trail', () => {
       route: '/api/private',
       rule: 'orders',
       host: 'api.example',
+      path: '/api/private',
       status: 403,
       issuer: 'https://idp.example/',
       entry: 'staff',
       sub: 'alice',
       client_id: 'web',
       actor: { sub: 'agent', iss: 'https://other.example/', client_id: 'bot' },
-      scopes: ['read'],
+      scopes: ['read', 'write'],
       scheme: 'DPoP',
       jkt: 'K'.repeat(43),
       jti_hash: sha256('token-1', 'base64url'),
@@ -125,7 +124,7 @@ describe('a line of the audit trail', () => {
     const long = '\u202e'.repeat(300);
     for (const other of [{}, { host: long, method: long, route: long, rule: long, clientIp: long, scheme: long }]) {
       const decision = {
-        ...{ ...complete, ...other, requiredScopes: scopes, grantedScopes: new Set(scopes) },
+        ...{ ...complete, ...other, scopes: new Set(scopes) },
         claims: { ...claims, ...('host' in other && { sub: long, azp: long, iss: long, cnf: { jkt: long } }) },
       };
       const line = write(decision, 'plain');
@@ -136,13 +135,9 @@ describe('a line of the audit trail', () => {
     }
   });
 
-  it('a token again, with another policy → the scopes of that policy', () => {
-    const format = createAuditFormat(createDescribeIdentity('plain', secret));
-    const scopesOf = (requiredScopes: readonly string[]) =>
-      JSON.parse(format({ ...complete, requiredScopes }, time)).scopes;
-    expect(scopesOf(['read'])).toEqual(['read']);
-    expect(scopesOf(['write', 'read'])).toEqual(['write', 'read']);
-    expect(scopesOf(['admin'])).toBeUndefined();
+  it('AUDIT_PATH=off → no path', () => {
+    const line = createAuditFormat(createDescribeIdentity('plain', secret), false)(complete, time);
+    expect(JSON.parse(line)).not.toHaveProperty('path');
   });
 
   it('a cached token → hashed once', () => {
@@ -159,10 +154,10 @@ describe('a line of the audit trail', () => {
 
 it.each([
   ['entry', { entry: 'loose' }, { entry: 'loose' }],
-  ['granted scopes', { grantedScopes: new Set(['admin']) }, { scopes: ['admin'] }],
+  ['granted scopes', { scopes: new Set(['admin']) }, { scopes: ['admin'] }],
 ])('the same claims with another %s → the line has it', (_fact, changed, expected) => {
   const format = createAuditFormat(createDescribeIdentity('plain', secret));
-  const first = { ...complete, grantedScopes: new Set(['read']) };
+  const first = { ...complete, scopes: new Set(['read']) };
   expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
   expect(JSON.parse(format({ ...first, ...changed }, time))).toMatchObject(expected);
   expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
@@ -180,13 +175,4 @@ describe('the schema of a line', () => {
       }
     }
   });
-});
-
-it.each([
-  [{}, []],
-  [{ scopes: ['a', 'b'], anyScope: ['b', 'c'] }, ['a', 'b', 'c']],
-  [allOf({ scopes: ['a'] }, anyOf({ scopes: ['b'] }, { anyScope: ['c'] })), ['a', 'b', 'c']],
-])('policy %j → required scopes %j', (policy, scopes) => {
-  expect(listRequiredScopes(policy)).toEqual(scopes);
-  expect(listRequiredScopes(policy)).toBe(listRequiredScopes(policy));
 });

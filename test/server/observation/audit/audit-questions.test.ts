@@ -18,8 +18,8 @@ const commands = [...page.matchAll(/^([^\n]+)\n(?:[^\n]+\n)?\n```sh\n(jq .*)\n``
 const token = { iss: 'https://idp.example/', sub: 'alice', jti: 'token-1', scope: 'read write' };
 const base = { method: 'GET', rule: 'orders', rules: createHash('sha256').update('rules').digest('hex') } as const;
 const decisions: readonly AuditDecision[] = [
-  { ...base, id: '1', decision: 'admitted', claims: token, requiredScopes: ['write'], clientIp: '192.0.2.1' },
-  { ...base, id: '2', decision: 'admitted', claims: token, requiredScopes: ['read'], clientIp: '192.0.2.2' },
+  { ...base, id: '1', decision: 'admitted', claims: token, clientIp: '192.0.2.1' },
+  { ...base, id: '2', decision: 'admitted', claims: { ...token, scope: 'read' }, clientIp: '192.0.2.2' },
   { ...base, id: '3', decision: 'refused', reason: 'missing_credentials', clientIp: '192.0.2.3' },
   {
     ...base,

@@ -286,7 +286,7 @@ describe('decisions of the gate', () => {
     await gate.stop();
   });
 
-  it('a rule with mcp → the scopes of rule and entry that the token has', async () => {
+  it('a rule with mcp → the scopes of the token, and the path', async () => {
     const AUDIT_LOG = newPath();
     const mcp = { tools: { 'delete-*': { scopes: ['write'] }, '*': {} }, trustHeaders: true };
     const rule = { id: 'mcp', path: '/mcp', scopes: ['read'], mcp };
@@ -299,10 +299,11 @@ describe('decisions of the gate', () => {
     for (const name of ['delete-all', 'list']) {
       await gate.ask({ path: '/mcp', method: 'POST', headers: [...headers, 'Mcp-Name', name] });
     }
-    const lines = read(AUDIT_LOG).map(({ decision, scopes }) => [decision, scopes]);
+    const lines = read(AUDIT_LOG).map(({ decision, scopes, path }) => [decision, scopes, path]);
+    const all = ['read', 'write', 'other'];
     expect(lines).toEqual([
-      ['admitted', ['read', 'write']],
-      ['admitted', ['read']],
+      ['admitted', all, '/mcp'],
+      ['admitted', all, '/mcp'],
     ]);
     await gate.stop();
   });

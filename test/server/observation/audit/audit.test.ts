@@ -26,6 +26,7 @@ describe('createAudit', () => {
   it.each([
     [{ destination: '' }, /^destination: write/],
     [{ destination: 7 }, /^destination: write/],
+    [{ destination: 'x', path: true }, /^path: write on or off/],
     [{ destination: 'x', full: 'wait' }, /^full: write block or drop/],
     [{ destination: 'x', identity: 'none' }, /^identity: write/],
     [{ destination: 'x' }, /^identitySecret: write at least 32 bytes/],
