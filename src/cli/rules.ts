@@ -6,7 +6,7 @@ import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
 import { type Rules, RulesError } from '../gate/rules/rules.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
-import { formatRulesProblems } from '../gate/rules/text/rules-text.ts';
+import { formatRulesProblems } from '../gate/rules/rules-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
@@ -54,7 +54,7 @@ async function which(name: string, method: string, url: string): Promise<number>
 
 async function check(name: string): Promise<number> {
   const { file, rules } = await loadRules(name, failed);
-  const found = await findRuleWarnings(file, rules);
+  const found = findRuleWarnings(file, rules);
   const warnings = found.map(({ seen, fix, ...place }) => ({ ...place, message: `warning: ${seen}. ${fix}` }));
   process.stderr.write(formatRulesProblems(name, warnings));
   const warned = warnings.length === 0 ? '' : `, ${count(warnings.length, 'warning')}`;
@@ -64,7 +64,7 @@ async function check(name: string): Promise<number> {
 
 async function test(name: string, casesName: string): Promise<number> {
   const { rules } = await loadRules(name, failed);
-  const read = await readCases(openFile(casesName, failed));
+  const read = readCases(openFile(casesName, failed));
   if (read.kind === 'problems') throw new CommandFailure(formatRulesProblems(casesName, read.problems), failed);
   const samples = read.cases.map(({ sample }) => sample);
   const outcomes = await runCases(rules, samples);
@@ -97,7 +97,7 @@ export async function loadRules(
   exitCode: number,
 ): Promise<{ readonly file: RulesFile; readonly rules: Rules }> {
   const file = openFile(name, exitCode);
-  const result = await readRules(file);
+  const result = readRules(file);
   if (result.kind === 'problems') throw new CommandFailure(formatRulesProblems(name, result.problems), exitCode);
   return { file, rules: result.rules };
 }

@@ -88,7 +88,7 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
 /** Returns a line if the rules refuse every token of the provider because of its audience. */
 async function warnOfAudience(path: string, issuer: string, audience: string): Promise<string> {
   if (path === '') return '';
-  const result = await readRules(readRulesFiles(path));
+  const result = readRules(readRulesFiles(path));
   if (result.kind === 'problems') return ''; // changed just now: the gate reports them
   const trusted = [...result.rules.issuers.values()].filter((each) => each.issuer === issuer);
   const accepted = trusted.flatMap(({ rules }) => rules?.audience ?? []);

@@ -281,6 +281,11 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ['3:1 "x-a" and "X-A" are the same header. Keep one of them.'],
   ],
   [
+    'a member twice, in an object in a list and with an escape',
+    withRules(['{ "id": "a", "path": "/",\n"\\u0069d": "b" }']),
+    ['4:1 "id" is a duplicate in this object. Keep one of the two.'],
+  ],
+  [
     'nested without end',
     `{ "rules": ${'['.repeat(30)}${']'.repeat(30)} }`,
     ['1:31 The file is nested more than 20 deep. A rules file needs 5.'],
@@ -430,6 +435,15 @@ rules:
     scopes: [read:all]
 `;
 
+  it.each([
+    ['rules.yaml', `\ufeff${yaml}`],
+    ['rules.yml', yaml.replaceAll('\n', '\r\n')],
+    ['rules.json', `\ufeff${withRules([all])}`],
+    ['rules.json', withRules([all]).replaceAll('\n', '\r\n\t')],
+  ])('%s with a byte order mark, or other line ends → read', async (name, text) => {
+    expect(await problemsOf(text, name)).toEqual([]);
+  });
+
   it('is read as JSON is', async () => {
     const { rules } = await rulesOf(yaml, 'rules.yaml');
     expect(rules).toMatchObject([{ id: 'all', issuers: ['staff'], policy: { scopes: ['read:all'] } }]);
@@ -444,7 +458,7 @@ rules:
 
   it.each<readonly [string, string, RegExp]>([
     ['a problem has its line', yaml.replace('scopes', 'scope'), /^6:5 There is no member "scope" here\./],
-    ['unique keys', `${yaml}rules: []\n`, /^7:1 This is not valid YAML: Map keys must be unique/],
+    ['unique keys', `${yaml}rules: []\n`, /^7:1 "rules" is a duplicate in this object\. Keep one of the two\./],
     ['no anchors', yaml.replace('[read:all]', '&a [read:all]'), /^6:\d+ Anchors \(&name\) are not accepted/],
     [
       'no aliases',
@@ -459,6 +473,17 @@ rules:
           `${yaml}    claims: [{ claim: a, equals: ${number} }]\n`,
           /^7:34 A number cannot hold this value exactly\./,
         ] as const,
+    ),
+    ['unique names, however written', `${yaml}"rules": []\n`, /^7:1 "rules" is a duplicate in this object\./],
+    ['unique names in a rule', `${yaml}    "id": b\n`, /^7:5 "id" is a duplicate in this object\./],
+    ['a name is a string', '1: a\n"1": b\n', /^2:1 "1" is a duplicate in this object\./],
+    ['no merge of <<', `${yaml}<<: { forward: [authorization] }\n`, /^7:1 There is no member "<<" here\./],
+    ['no other version', `%YAML 1.1\n---\n${yaml.replace('[read:all]', 'yes')}`, /^8:5 "scopes" is not valid/],
+    ['no prototype', `${yaml}__proto__: { forward: [authorization] }\n`, /^7:1 There is no member "__proto__" here\./],
+    ['no growth by aliases', 'a: &a [x]\nb: &b [*a, *a]\n', /^1:7 Anchors \(&name\) are not accepted/],
+    // A parser that recurses into these ends the process.
+    ...['- ', '? ', '[', '{ a: ', '- ? '].map(
+      (start) => [`no depth: ${start}`, start.repeat(20_000), /^1:\d+ The file is nested more than 20 deep\./] as const,
     ),
     ['one document', `${yaml}---\nrules: []\n`, /^7:1 The file has more than one document/],
     ['no empty file', '', /^1:1 The file (?:is empty|holds no object)/],

@@ -195,7 +195,7 @@ export const commandTable = {
     summary: 'Check a rules file of the gate, or run sample requests against it.',
     forms: ['check FILE', 'test FILE CASES', 'which FILE METHOD URL'],
     reads:
-      'FILE is a file, or a folder of rules files, in JSON, or in YAML if the package yaml is installed. `check` lists every problem with its line, and warns of rules that are probably not meant. `test` runs sample requests against expected decisions. `which` prints the rule of a request, and the runners-up. Exit status: 0 without problems, even with warnings; 1 for problems, a case with another decision, or a request without a rule.',
+      'FILE is a file, or a folder of rules files, in JSON or YAML. `check` lists every problem with its line, and warns of rules that are probably not meant. `test` runs sample requests against expected decisions. `which` prints the rule of a request, and the runners-up. Exit status: 0 without problems, even with warnings; 1 for problems, a case with another decision, or a request without a rule.',
     flags: {},
     settings: 'none',
     examples: [

@@ -1,7 +1,7 @@
 import { findRuleWarnings } from '../../gate/review/rule-warnings.ts';
 import { readRulesFiles } from '../../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../../gate/rules/rules-reader.ts';
-import { formatRulesProblems } from '../../gate/rules/text/rules-text.ts';
+import { formatRulesProblems } from '../../gate/rules/rules-text.ts';
 import type { DoctorContext } from './context.ts';
 import { type Finding, ok, problem, skipped } from './finding.ts';
 
@@ -17,14 +17,14 @@ export async function checkRules({ deployment: { rulesFile } }: DoctorContext): 
     const fix = 'Set RULES to a file that this user can read.';
     return [problem('rules_invalid', { seen: `${rulesFile} cannot be read`, fix })];
   }
-  const result = await readRules(file);
+  const result = readRules(file);
   if (result.kind === 'problems') {
     const lines = formatRulesProblems(rulesFile, result.problems).trimEnd().split('\n');
     const fix = `portcullis rules check ${rulesFile}`;
     return lines.slice(0, maxProblems).map((line) => problem('rules_invalid', { seen: line, fix }));
   }
   const count = result.rules.rules.length;
-  const found = await findRuleWarnings(file, result.rules);
+  const found = findRuleWarnings(file, result.rules);
   return [
     ok('rules', `${rulesFile}: ${count === 1 ? '1 rule' : `${count} rules`}`),
     // The settings name the upstream of rules without their own.

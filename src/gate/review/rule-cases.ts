@@ -11,9 +11,9 @@ import { type ClaimPath, listPaths } from '../../core/token/grants.ts';
 import { trustEntry } from '../../server/process/open-resource-server.ts';
 import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
 import type { Rules } from '../rules/rules.ts';
+import { stepsOf } from '../rules/rules-form.ts';
 import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
-import { stepsOf } from '../rules/text/rules-form.ts';
-import type { Report, RulesProblem, Step } from '../rules/text/rules-text.ts';
+import type { Report, RulesProblem, Step } from '../rules/rules-text.ts';
 
 const expectations = ['allowed', ...Object.keys(failures)];
 
@@ -146,10 +146,10 @@ const fixes: Readonly<Record<string, string>> = {
   rule: 'Write the id of the rule that must decide.',
 };
 
-export async function readCases(file: RulesFile): Promise<CasesResult> {
+export function readCases(file: RulesFile): CasesResult {
   const problems: RulesProblem[] = [];
   const report: Report = (position, message) => void problems.push({ ...position, message });
-  const parsed = await parseRulesFile(file, report);
+  const parsed = parseRulesFile(file, report);
   if (parsed === undefined) return { kind: 'problems', problems };
   const { value, locate } = parsed;
   const [list, root]: readonly [unknown, readonly Step[]] =

@@ -5,8 +5,8 @@ import { bindingForm, readRuleHost } from '../match/rule-pattern.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
 import { type RulesFile, readParts } from '../rules/rules-reader.ts';
 import { mergeParts } from '../rules/rules-set.ts';
+import type { Position } from '../rules/rules-text.ts';
 import type { RuleEntry } from '../rules/schema/rules-schema.ts';
-import type { Position } from '../rules/text/rules-text.ts';
 
 export interface RuleWarning extends Position {
   readonly kind: 'unreachable' | 'placeholder' | 'upstream';
@@ -19,8 +19,8 @@ interface FoundWarning extends Pick<RuleWarning, 'kind' | 'seen' | 'fix'> {
 }
 
 /** Finds the warnings of a file or set, in the order of its rules. The file was read as these rules. */
-export async function findRuleWarnings(file: RulesFile, rules: Rules): Promise<readonly RuleWarning[]> {
-  const merged = mergeParts(await readParts(file, () => {}), () => {});
+export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWarning[] {
+  const merged = mergeParts(readParts(file, () => {}), () => {});
   const entries = merged.entries.map(({ entry }) => entry);
   const samples = createRuleSamples(entries, rules);
   const found: readonly FoundWarning[] = [

@@ -4,8 +4,8 @@ import { checkJwksUri } from '../../core/keys/key-set-options.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
 import type { RuleIntrospection, Rules } from './rules.ts';
+import type { ReportProblem } from './rules-text.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';
-import type { ReportProblem } from './text/rules-text.ts';
 
 /** The compiled members of a document that apply to all rules. */
 export type CompiledDocument = Pick<

@@ -36,7 +36,7 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   let queue = Promise.resolve();
 
   const swap = async (next: RulesFile): Promise<void> => {
-    const rules = await parseRules(next);
+    const rules = parseRules(next);
     const prepared = await follower?.prepare(rules, next);
     prepared?.commit();
     file = next;

@@ -3,8 +3,8 @@ import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { slashMark } from '../match/request-target.ts';
 import { bindingForm, matchHost, type RuleHost, type RulePath } from '../match/rule-pattern.ts';
 import type { Rule } from './rules.ts';
+import type { ReportProblem } from './rules-text.ts';
 import type { RuleEntry } from './schema/rules-schema.ts';
-import type { ReportProblem } from './text/rules-text.ts';
 
 type Conditions = NonNullable<RuleEntry['claims']>;
 type Value = string | number | boolean;

@@ -10,10 +10,10 @@ import { type CompiledDocument, compileDocument, describeError } from './documen
 import { compileConditions, type RuleTarget } from './rule-conditions.ts';
 import { type Rule, type RuleAssertion, type RuleMcp, type Rules, trustFix } from './rules.ts';
 import { mergeParts, type RulesPart } from './rules-set.ts';
+import type { Position, Report, ReportProblem } from './rules-text.ts';
 import { policyMembers } from './schema/policy-members.ts';
 import { hostFix, tokenMembers } from './schema/rule-members.ts';
 import { type RuleEntry, type RulesDocument, rulesFix } from './schema/rules-schema.ts';
-import type { Position, Report, ReportProblem } from './text/rules-text.ts';
 
 const noPath: RulePath = { segments: [], hasRest: false, names: new Map() };
 

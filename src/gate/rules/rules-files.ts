@@ -5,7 +5,7 @@ import { showCode } from '../../core/shown-text.ts';
 import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/file.ts';
 import { type Rules, RulesError } from './rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
-import { formatRulesProblems } from './text/rules-text.ts';
+import { formatRulesProblems } from './rules-text.ts';
 
 /** Origin of the rules: a file that may change, or the settings. */
 export type RulesOrigin =
@@ -28,8 +28,8 @@ export interface RulesSource {
   close(): void;
 }
 
-export async function parseRules(file: RulesFile): Promise<Rules> {
-  const result = await readRules(file);
+export function parseRules(file: RulesFile): Rules {
+  const result = readRules(file);
   if (result.kind === 'problems') throw new RulesError(formatRulesProblems(file.name, result.problems).trimEnd());
   const text = file.files === undefined ? file.text : JSON.stringify(file.files);
   return { ...result.rules, digest: createHash('sha256').update(text).digest('hex') };

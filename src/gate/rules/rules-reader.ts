@@ -4,11 +4,17 @@ import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { readRulePath } from '../match/rule-pattern.ts';
 import type { Rules } from './rules.ts';
 import { compileRules } from './rules-compilation.ts';
+import { checkForm } from './rules-form.ts';
 import type { RulesPart } from './rules-set.ts';
+import {
+  type ParsedFile,
+  type Position,
+  parseRulesText,
+  type Report,
+  type RulesProblem,
+  type Step,
+} from './rules-text.ts';
 import { rulesSchema } from './schema/rules-schema.ts';
-import { checkForm } from './text/rules-form.ts';
-import { parseRulesJson } from './text/rules-json.ts';
-import type { ParsedFile, Position, Report, RulesProblem, Step } from './text/rules-text.ts';
 
 export interface RulesFile {
   /** `.yaml` and `.yml` are YAML, all others JSON. */
@@ -27,21 +33,21 @@ export type RulesResult =
 const maxLength = 16 * 1024 * 1024;
 
 /** Reads the rules of a file, or of a set. Returns either all rules or all problems. */
-export async function readRules(file: RulesFile): Promise<RulesResult> {
+export function readRules(file: RulesFile): RulesResult {
   const problems: RulesProblem[] = [];
   const report: Report = (position, message) => void problems.push({ ...position, message });
-  const parts = await readParts(file, report);
+  const parts = readParts(file, report);
   const rules = problems.length === 0 ? compileRules(parts, report) : undefined;
   return rules === undefined ? { kind: 'problems', problems } : { kind: 'rules', rules };
 }
 
 /** Reads the documents of a file, or of a set. Documents with problems are omitted. */
-export async function readParts({ files, ...single }: RulesFile, report: Report): Promise<readonly RulesPart[]> {
+export function readParts({ files, ...single }: RulesFile, report: Report): readonly RulesPart[] {
   const parts: RulesPart[] = [];
   for (const file of files ?? [single]) {
     const place = (position: Position): Position => (files === undefined ? position : { ...position, file: file.name });
     const reportHere: Report = (position, message) => report(place(position), message);
-    const parsed = await parseRulesFile(file, reportHere);
+    const parsed = parseRulesFile(file, reportHere);
     if (parsed === undefined) continue;
     const form = checkForm(parsed, reportHere);
     if (form.document === undefined) reportFurther(parsed, form.wrong, reportHere);
@@ -50,16 +56,14 @@ export async function readParts({ files, ...single }: RulesFile, report: Report)
   return parts;
 }
 
-export async function parseRulesFile({ name, text }: RulesFile, report: Report): Promise<ParsedFile | undefined> {
+export function parseRulesFile({ name, text }: RulesFile, report: Report): ParsedFile | undefined {
   if (text.length > maxLength) {
     const message = `The file has more than ${maxLength} characters. Write fewer rules with * and **.`;
     report({ line: 1, column: 1 }, message);
     return undefined;
   }
   const plain = text.startsWith('\uFEFF') ? text.slice(1) : text;
-  if (!/\.ya?ml$/i.test(name)) return parseRulesJson(plain, report);
-  const { parseRulesYaml } = await import('./text/rules-yaml.ts');
-  return parseRulesYaml(plain, report);
+  return parseRulesText(plain, /\.ya?ml$/i.test(name) ? 'yaml' : 'json', report);
 }
 
 /**
@@ -72,11 +76,11 @@ function reportFurther({ value, locate }: ParsedFile, wrong: readonly (readonly 
   if (!isJsonObject(value) || !isInParts || !Array.isArray(value['rules'])) return;
   const rules: readonly unknown[] = value['rules'];
   const wrongIndexes = new Set(wrong.flatMap(([top, index]) => (top === 'rules' ? [Number(index)] : [])));
+  const reported = new Set(wrong.flatMap(([, at, member = 'path']) => (member === 'path' ? [Number(at)] : [])));
   for (const index of wrongIndexes) {
     const rule = rules[index];
     const path = isJsonObject(rule) ? rule['path'] : undefined;
-    const isReported = wrong.some(([, at, ...rest]) => at === index && (rest.length === 0 || rest[0] === 'path'));
-    const message = isReported || typeof path !== 'string' ? undefined : readRulePath(path);
+    const message = reported.has(index) || typeof path !== 'string' ? undefined : readRulePath(path);
     if (typeof message === 'string') report(locate(['rules', index, 'path']), message);
   }
   const soundIndexes = [...rules.keys()].filter((index) => !wrongIndexes.has(index));

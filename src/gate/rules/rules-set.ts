@@ -1,5 +1,5 @@
+import type { ParsedFile, Position, Report, Step } from './rules-text.ts';
 import type { RuleEntry, RulesDocument } from './schema/rules-schema.ts';
-import type { ParsedFile, Position, Report, Step } from './text/rules-text.ts';
 
 export interface RulesPart {
   readonly document: RulesDocument;

@@ -59,7 +59,6 @@ const lines: Readonly<Record<string, string>> = {
   'src/gate': '`portcullis gate`: settings, decisions, service',
   'src/gate/rules': 'rules: text, schema, compilation, source',
   'src/gate/rules/schema': 'schema of a rules file, one entry per member',
-  'src/gate/rules/text': 'parsing of JSON and YAML, with positions',
   'src/gate/review': 'what `portcullis rules` reports: cases, warnings, rules that are never reached',
   'src/gate/match': 'the rule for a host, a path and a method',
   'src/gate/identity': 'headers with the identity of the client',

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { isJsonObject } from '../../../core/jose/json.ts';
-import { type RulesDocument, rulesSchema } from '../schema/rules-schema.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
 import type { ParsedFile, Report, Step } from './rules-text.ts';
+import { type RulesDocument, rulesSchema } from './schema/rules-schema.ts';
 
 /** A document, or the paths of the members that are not valid. */
 export type Form =
