@@ -57,7 +57,7 @@ function folderOf(path: string): string {
   return path.includes('/') ? path.slice(0, path.indexOf('/')) : path;
 }
 
-/** The ranked folder within `core/` or `server/` of a file that lies there: the innermost that has a rank. */
+/** The ranked folder within `core/`, `server/` or `gate/` of a file that lies there: the innermost that has a rank. */
 function innerFolderOf(path: string, among: readonly (readonly string[])[]): string {
   const named = path.split('/').slice(1);
   return named.findLast((name) => rankOf(name, among) >= 0) ?? posix.basename(dirname(path));
@@ -100,6 +100,16 @@ const serverRanks: readonly (readonly string[])[] = [
   ['keys', 'listener', 'revocation'],
   ['process'],
 ];
+/** The same within `gate/`: files that lie at its top and have no rank of their own are last. */
+const gateRanks: readonly (readonly string[])[] = [
+  ['match'],
+  ['identity'],
+  ['rules'],
+  ['mcp-call.ts', 'mcp-metadata.ts'],
+  ['gate.ts'],
+  ['beside', 'proxy', 'review'],
+  ['gate'],
+];
 const rankOf = (folder: string, among = ranks): number => among.findIndex((folders) => folders.includes(folder));
 
 type Edge = readonly [from: string, to: string];
@@ -128,6 +138,7 @@ const imports: readonly Edge[] = sources.flatMap(({ path, files }) => files.map(
 const inner = [
   ['core', coreRanks],
   ['server', serverRanks],
+  ['gate', gateRanks],
 ] as const;
 const importsWithin = (name: string, among: readonly (readonly string[])[]): readonly Edge[] =>
   leaving(

@@ -1,6 +1,6 @@
 import { createGateCommand } from '../gate/gate-command.ts';
 import { readGateSettings } from '../gate/gate-settings.ts';
-import { RulesError } from '../gate/rules/rules.ts';
+import { RulesError } from '../gate/match/rules.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';

@@ -1,9 +1,9 @@
 import { showUrl } from '../core/http/shown-url.ts';
 import { readTarget } from '../gate/match/request-target.ts';
+import { type Rules, RulesError } from '../gate/match/rules.ts';
 import { type CaseOutcome, readCases, runCases } from '../gate/review/rule-cases.ts';
 import { describeSpecificity, rankRules } from '../gate/review/rule-ranking.ts';
 import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
-import { type Rules, RulesError } from '../gate/rules/rules.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
 import { formatRulesProblems } from '../gate/rules/rules-text.ts';

@@ -3,9 +3,9 @@ import type { Settings } from '../server/settings/settings.ts';
 import type { Gate } from './gate.ts';
 import type { GateServers } from './gate-servers.ts';
 import { openAssertions } from './identity/assertions.ts';
+import { type Rules, RulesError, trustFix } from './match/rules.ts';
 import { createMcpMetadata } from './mcp-metadata.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
-import { type Rules, RulesError, trustFix } from './rules/rules.ts';
 import type { RulesFollower } from './rules/rules-files.ts';
 
 export type GateMode = 'beside' | 'proxy';

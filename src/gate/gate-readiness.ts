@@ -4,8 +4,8 @@ import { replayUnreachable } from '../server/process/open-replay.ts';
 import { readDpop } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { GateServers } from './gate-servers.ts';
+import type { Rules } from './match/rules.ts';
 import type { UpstreamMap } from './proxy/upstreams.ts';
-import type { Rules } from './rules/rules.ts';
 
 /** Reports whether some rules or none can validate tokens while the replay store is unreachable. */
 function describeProofs({ rules }: Rules, settings: Settings): 'some' | 'none' {

@@ -9,9 +9,9 @@ import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/servi
 import { openResourceServer, type ServerMeans } from '../server/process/open-resource-server.ts';
 import { readSecret } from '../server/settings/environment.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { GateCors } from './cors.ts';
 import { createGate, type Gate, type GateOptions, type IssuerEntry, type ServerRequirements } from './gate.ts';
-import { type RuleIntrospection, type Rules, RulesError } from './rules/rules.ts';
+import type { GateCors } from './match/cors.ts';
+import { type RuleIntrospection, type Rules, RulesError } from './match/rules.ts';
 
 export interface PreparedGate {
   readonly gate: Gate;

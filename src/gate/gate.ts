@@ -15,14 +15,14 @@ import type { Access, ResourceServer } from '../core/resource-server/resource-se
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { HeaderList } from '../server/http/answer.ts';
 import type { AuditedFacts, Exchange } from '../server/http/exchange.ts';
-import type { GateCors } from './cors.ts';
 import { createSignIdentity, type OpenedAssertions } from './identity/assertions.ts';
 import { createIdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
+import type { GateCors } from './match/cors.ts';
 import { describeTarget } from './match/request-target.ts';
 import { type Choice, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
+import type { Rule, Rules } from './match/rules.ts';
 import { type McpCall, openCall } from './mcp-call.ts';
 import type { McpMetadata } from './mcp-metadata.ts';
-import type { Rule, Rules } from './rules/rules.ts';
 
 /** An entry of `issuers` of the rules: what belongs to it is found by its name, since two entries may have one URL. */
 export type IssuerEntry = readonly [name: string, issuer: TrustedIssuer];

@@ -1,6 +1,6 @@
 import type { ReadMessage } from '../core/mcp/operations.ts';
 import type { PlainPolicy } from '../core/policy/policy.ts';
-import type { RuleMcp } from './rules/rules.ts';
+import type { RuleMcp } from './match/rules.ts';
 
 export interface McpCall {
   readonly policy: PlainPolicy;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
-import type { Rule, Rules } from '../../src/gate/rules/rules.ts';
+import type { Rule, Rules } from '../../src/gate/match/rules.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Rules } from '../../src/gate/rules/rules.ts';
+import type { Rules } from '../../src/gate/match/rules.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 
 const staff = '"staff": { "issuer": "https://id.example/", "audience": "orders" }';

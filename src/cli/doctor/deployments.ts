@@ -1,6 +1,6 @@
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
-import type { RuleIntrospection, Rules } from '../../gate/rules/rules.ts';
+import type { RuleIntrospection, Rules } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { type EffectiveSetting, formatProblems, type SettingProblem } from '../../server/settings/setting-report.ts';
 import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';

@@ -22,7 +22,7 @@ import { requirementsOf } from '../../gate/gate.ts';
 import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
-import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
+import type { Rule, RuleMcp, Rules } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
 import type { Settings } from '../../server/settings/settings.ts';

@@ -3,7 +3,7 @@ import { thumbprint } from '../../core/jose/jwk.ts';
 import type { Signer } from '../../core/jose/sign.ts';
 import { readRegularFile } from '../../server/lifecycle/file.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { RulesError } from '../rules/rules.ts';
+import { RulesError } from '../match/rules.ts';
 
 /** PEM files of assertion keys, as read. */
 export interface AssertionKeyFiles {

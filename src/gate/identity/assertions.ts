@@ -7,7 +7,7 @@ import { Refused } from '../../core/refused.ts';
 import type { Access } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type Answer, createAnswer } from '../../server/http/answer.ts';
-import { type AssertionRules, type Rule, type Rules, RulesError } from '../rules/rules.ts';
+import { type AssertionRules, type Rule, type Rules, RulesError } from '../match/rules.ts';
 import { type AssertionKeyFiles, type AssertionSigner, importAssertionKeys } from './assertion-keys.ts';
 
 interface AssertionsOptions extends Omit<AssertionRules, 'header'> {

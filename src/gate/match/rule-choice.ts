@@ -2,8 +2,7 @@ import type { Reason } from '../../core/failures.ts';
 import type { ReadExternalUrl } from '../../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { Refused } from '../../core/refused.ts';
-import type { GateCors } from '../cors.ts';
-import type { Rule, Rules } from '../rules/rules.ts';
+import type { GateCors } from './cors.ts';
 import {
   describeTarget,
   type RequestHost,
@@ -13,6 +12,7 @@ import {
   slashMark,
 } from './request-target.ts';
 import { anySegment, type RulePattern } from './rule-pattern.ts';
+import type { Rule, Rules } from './rules.ts';
 
 export interface Choice {
   readonly rule: Rule;

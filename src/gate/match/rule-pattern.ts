@@ -107,3 +107,19 @@ export function readRulePath(path: string): RulePath | string {
   }
   return { segments, hasRest, names };
 }
+
+/** Placeholders of other routers, which are literals here. */
+const placeholder = /^(?::[A-Za-z_]\w*[?*+]?|<[^>]+>|\[.*\][*+?]?|\(.*\)[*+?]?|\$\{?\w+\}?|\.\*)$/;
+
+/** Finds the literals of rules that are probably meant as placeholders. */
+export function findPlaceholders(
+  entries: readonly { readonly id: string; readonly path: string; readonly hosts?: readonly string[] | undefined }[],
+): readonly { readonly index: number; readonly seen: string; readonly fix: string }[] {
+  return entries.flatMap(({ id, path, hosts = [] }, index) => {
+    const parts = [...path.split('/'), ...hosts.flatMap((host) => host.split('.'))];
+    const literal = parts.find((part) => placeholder.test(part) && !bindingForm.test(part));
+    if (literal === undefined) return [];
+    const seen = `"${literal}" in the rule "${id}" is a literal`;
+    return [{ index, seen, fix: 'Write {name} or * for any one segment.' }];
+  });
+}

@@ -10,7 +10,7 @@ import { createResourceServer } from '../../core/resource-server/resource-server
 import { type ClaimPath, listPaths } from '../../core/token/grants.ts';
 import { trustEntry } from '../../server/process/open-resource-server.ts';
 import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
-import type { Rules } from '../rules/rules.ts';
+import type { Rules } from '../match/rules.ts';
 import { stepsOf } from '../rules/rules-form.ts';
 import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
 import type { Report, RulesProblem, Step } from '../rules/rules-text.ts';

@@ -2,7 +2,7 @@ import type { ResourceRequest } from '../../core/http/request.ts';
 import type { WatchRequest } from '../../server/observation/observe.ts';
 import { readOriginHost, readRequestPath, readTarget } from '../match/request-target.ts';
 import { createRuleMatcher } from '../match/rule-choice.ts';
-import type { Rule, Rules } from '../rules/rules.ts';
+import type { Rule, Rules } from '../match/rules.ts';
 
 export interface RuleRanking {
   readonly matching: readonly Rule[];

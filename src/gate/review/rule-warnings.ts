@@ -1,8 +1,8 @@
 import { createReadExternalUrl } from '../../core/http/external-url.ts';
 import { Refused } from '../../core/refused.ts';
 import { createChooseRule } from '../match/rule-choice.ts';
-import { bindingForm, readRuleHost } from '../match/rule-pattern.ts';
-import type { Rule, Rules } from '../rules/rules.ts';
+import { findPlaceholders, readRuleHost } from '../match/rule-pattern.ts';
+import type { Rule, Rules } from '../match/rules.ts';
 import { type RulesFile, readParts } from '../rules/rules-reader.ts';
 import { mergeParts } from '../rules/rules-set.ts';
 import type { Position } from '../rules/rules-text.ts';
@@ -20,7 +20,10 @@ interface FoundWarning extends Pick<RuleWarning, 'kind' | 'seen' | 'fix'> {
 
 /** Finds the warnings of a file or set, in the order of its rules. The file was read as these rules. */
 export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWarning[] {
-  const merged = mergeParts(readParts(file, () => {}), () => {});
+  const merged = mergeParts(
+    readParts(file, () => {}),
+    () => {},
+  );
   const entries = merged.entries.map(({ entry }) => entry);
   const samples = createRuleSamples(entries, rules);
   const found: readonly FoundWarning[] = [
@@ -31,7 +34,7 @@ export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWa
           ? 'Remove the rule, or remove one of the more specific rules.'
           : 'A path with %2F needs "encodedSlash": "allow".',
     })),
-    ...findPlaceholders(entries),
+    ...findPlaceholders(entries).map((each) => ({ kind: 'placeholder' as const, ...each })),
     ...(rules.upstreams.size === 0 ? [] : findWithoutUpstream(entries)),
   ];
   return found
@@ -40,21 +43,6 @@ export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWa
       const position = merged.entries[index]?.at([]);
       return position === undefined ? [] : [{ ...warning, ...position }];
     });
-}
-
-/** Placeholders of other routers, which are literals here. */
-const placeholder = /^(?::[A-Za-z_]\w*[?*+]?|<[^>]+>|\[.*\][*+?]?|\(.*\)[*+?]?|\$\{?\w+\}?|\.\*)$/;
-
-export function findPlaceholders(
-  entries: readonly { readonly id: string; readonly path: string; readonly hosts?: readonly string[] | undefined }[],
-): readonly FoundWarning[] {
-  return entries.flatMap(({ id, path, hosts = [] }, index) => {
-    const parts = [...path.split('/'), ...hosts.flatMap((host) => host.split('.'))];
-    const literal = parts.find((part) => placeholder.test(part) && !bindingForm.test(part));
-    if (literal === undefined) return [];
-    const seen = `"${literal}" in the rule "${id}" is a literal`;
-    return [{ kind: 'placeholder', index, seen, fix: 'Write {name} or * for any one segment.' }];
-  });
 }
 
 function findWithoutUpstream(entries: readonly RuleEntry[]): readonly FoundWarning[] {

@@ -3,7 +3,7 @@ import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { checkJwksUri } from '../../core/keys/key-set-options.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
-import type { RuleIntrospection, Rules } from './rules.ts';
+import type { RuleIntrospection, Rules } from '../match/rules.ts';
 import type { ReportProblem } from './rules-text.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';
 

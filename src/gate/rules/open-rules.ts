@@ -4,8 +4,8 @@ import type { Reloads } from '../../server/lifecycle/reload.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
-import { findPlaceholders } from '../review/rule-warnings.ts';
-import { RulesError } from './rules.ts';
+import { findPlaceholders } from '../match/rule-pattern.ts';
+import { RulesError } from '../match/rules.ts';
 import { parseRules, type RulesFollower, type RulesOrigin, type RulesSource, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 

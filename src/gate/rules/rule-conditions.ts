@@ -2,7 +2,7 @@ import { BoundValue } from '../../core/policy/claim-conditions.ts';
 import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { slashMark } from '../match/request-target.ts';
 import { bindingForm, matchHost, type RuleHost, type RulePath } from '../match/rule-pattern.ts';
-import type { Rule } from './rules.ts';
+import type { Rule } from '../match/rules.ts';
 import type { ReportProblem } from './rules-text.ts';
 import type { RuleEntry } from './schema/rules-schema.ts';
 

@@ -1,6 +1,6 @@
 import { describePolicy } from '../../server/console/route-views.ts';
 import type { RouteView } from '../../server/console/wire.ts';
-import type { Rule, Rules } from './rules.ts';
+import type { Rule, Rules } from '../match/rules.ts';
 import { ruleMembers } from './schema/rule-members.ts';
 
 export function describeRules(rules: Rules | undefined): readonly RouteView[] {

@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { showCode } from '../../core/shown-text.ts';
 import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/file.ts';
-import { type Rules, RulesError } from './rules.ts';
+import { type Rules, RulesError } from '../match/rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
 import { formatRulesProblems } from './rules-text.ts';
 

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { isJsonObject } from '../../core/jose/json.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { readRulePath } from '../match/rule-pattern.ts';
-import type { Rules } from './rules.ts';
+import type { Rules } from '../match/rules.ts';
 import { compileRules } from './rules-compilation.ts';
 import { checkForm } from './rules-form.ts';
 import type { RulesPart } from './rules-set.ts';

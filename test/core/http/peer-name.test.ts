@@ -35,7 +35,7 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'adapters/mcp.ts': 'counts by name', // bytes of held bodies
   'console/server/entrance.ts': 'trusts',
   'dev/provider/local-idp.ts': 'trusts',
-  'gate/beside-app.ts': 'trusts',
+  'gate/beside/beside-app.ts': 'trusts',
   'gate/gate-service.ts': 'passes to a reader',
   'gate/proxy/gate-proxy-app.ts': 'counts by name', // slots of the proxy, bytes of held bodies
   'gate/proxy/request-head.ts': 'shows',

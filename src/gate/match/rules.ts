@@ -4,9 +4,9 @@ import type { OperationPolicies } from '../../core/mcp/operation-policy.ts';
 import type { PlainPolicy } from '../../core/policy/policy.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { ClaimPath } from '../../core/token/grants.ts';
-import type { GateCors } from '../cors.ts';
-import type { RequestHost } from '../match/request-target.ts';
-import type { RulePattern } from '../match/rule-pattern.ts';
+import type { GateCors } from './cors.ts';
+import type { RequestHost } from './request-target.ts';
+import type { RulePattern } from './rule-pattern.ts';
 
 export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
 

@@ -1,12 +1,12 @@
-import { type IsTrusted, parseForwardedScheme } from '../core/http/external-url.ts';
-import type { Connection, ResourceRequest } from '../core/http/request.ts';
-import type { ErrorBodyFormat } from '../core/refusal/error-body.ts';
-import type { Refusal } from '../core/refusal/refusal.ts';
-import { Refused } from '../core/refused.ts';
-import { type Answer, answerRefusal, createAnswer, plainError } from '../server/http/answer.ts';
-import type { App, Exchange } from '../server/http/exchange.ts';
-import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from './gate.ts';
-import { describeTarget } from './match/request-target.ts';
+import { type IsTrusted, parseForwardedScheme } from '../../core/http/external-url.ts';
+import type { Connection, ResourceRequest } from '../../core/http/request.ts';
+import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
+import type { Refusal } from '../../core/refusal/refusal.ts';
+import { Refused } from '../../core/refused.ts';
+import { type Answer, answerRefusal, createAnswer, plainError } from '../../server/http/answer.ts';
+import type { App, Exchange } from '../../server/http/exchange.ts';
+import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
+import { describeTarget } from '../match/request-target.ts';
 
 export interface BesideAppOptions {
   /** The active gate; a request keeps its gate across a reload. */
