@@ -89,6 +89,20 @@ describe('10,000 decisions in a second', () => {
     expect(await found).toMatchObject({ walked: true });
   });
 
+  it('checks that cannot be evaluated → kept without them, and so is the next decision', async () => {
+    const decisions = createDecisions(names);
+    const options = { labels: optionLabels, domainHasScheme: false };
+    const findAuthorizer = () => {
+      throw new Error('no rules');
+    };
+    const note = watchDecisions(decisions)({ ...options, findAuthorizer });
+    for (let count = 0; count < 2; count++) {
+      const exchange = exchangeOf('refused');
+      note(exchange, 401, 1);
+      expect(await decisions.find(exchange.id)).toMatchObject({ walked: true, facts: [], decision: { status: 401 } });
+    }
+  });
+
   it('page that reads nothing → gets nothing more, then the number of missed decisions', () => {
     const decisions = createDecisions(names);
     const page = { writableLength: 0, text: '', listeners: [] as (() => void)[] };

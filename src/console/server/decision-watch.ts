@@ -32,7 +32,11 @@ export function watchDecisions(decisions: Decisions): CreateDecisionWatch {
     let filledAt = performance.now();
     const evaluate = (exchange: Exchange): Promise<Facts> => {
       const at = Date.now() / 1000;
-      const facts = last.then(() => nextIteration()).then(() => findFacts(exchange, at, options));
+      const facts = last
+        .then(() => nextIteration())
+        .then(() => findFacts(exchange, at, options))
+        // The console shows the request without its checks.
+        .catch(() => ({ facts: [] }));
       last = facts;
       return facts;
     };
@@ -87,14 +91,10 @@ async function findFacts(exchange: Exchange, at: number, options: DecisionWatchO
   }).map(([name, value]) => [name, withhold(showValue(value))] as const);
   const authorizer = options.findAuthorizer(exchange);
   if (authorizer === undefined || authorizer === 'open') return { facts };
-  try {
-    const reason = exchange.reason ?? exchange.wouldRefuse;
-    const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
-    return { facts, explanation: await explainRequest(request, authorizer, options, at, amend) };
-  } catch {
-    // The console shows the request without its checks.
-    return { facts };
-  }
+  const reason = exchange.reason ?? exchange.wouldRefuse;
+  const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
+  const explanation = await explainRequest(request, authorizer, options, at, amend).catch(() => undefined);
+  return { facts, ...(explanation !== undefined && { explanation }) };
 }
 
 /** Evaluates every check of a request. `amend` changes the explanation before the rule decides. */
