@@ -35,7 +35,7 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
     first === undefined
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${verdict}${reason === undefined ? '' : `: ${reason}`}`)]
       : formatFirst(headlineOf(explanation), first, style);
-  const repaired = repairs.map(({ note }) => row('repaired', note));
+  const repaired = repairs.map(({ id, note }) => row(id === 'taken' ? 'read' : 'repaired', note));
   const more = others.map(({ reason: name = '', seen, why, causes }) =>
     wrap(`also wrong: ${name.padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`, indent),
   );

@@ -287,9 +287,9 @@ describe('one reason', () => {
     expect(status).toBe(1);
   });
 
-  it('several calls of fetch, the first to an open route → the refused one is first, the open route is admitted', async () => {
-    const call = (path: string): string => `fetch("https://api.example.test/api/${path}", { "headers": {} });`;
-    const { status, stdout } = await run(`${call('public')} ;\n${call('private')}`);
+  it('several curl commands, the first to an open route → the refused one is first, the open route is admitted', async () => {
+    const call = (path: string): string => `curl https://api.example/api/${path}`;
+    const { status, stdout } = await run(`${call('public')}\n${call('private')}`);
     expect(stdout).toMatch(/^request 1 of 2: GET \/api\/private\nrefused: missing_credentials/);
     expect(stdout).toMatch(
       /\nrequest 2 of 2: GET \/api\/public\nadmitted\n\nrule +ok +the route \/api\/public is open to all/,

@@ -112,8 +112,6 @@ const programs = {
   'a line of a log with a token': `10:00:01 DEBUG got token=${token}, expires_in=300`,
   'YAML of a token response': `token_type: Bearer\naccess_token: ${token}`,
   'a variable, then a curl command': `TOKEN=${token}; curl -H "Authorization: Bearer $TOKEN" ${url}`,
-  'the fragment of a redirect': `https://app.example/cb#state=x&access_token=${token}&token_type=bearer`,
-  'an .http file': `GET ${url}\nAuthorization: Bearer ${token}`,
 };
 
 /** Inputs whose token is valid once what copying broke is repaired. */
@@ -126,7 +124,7 @@ const repaired: readonly PastedInput[] = [
     'an e-mail that mixes line ends': `${wrap(token.slice(0, 240), 80, '\r\n')}\n${wrap(token.slice(240), 80)}`,
     'a terminal breaks the token at spaces': wrap(token, 80, ' \n'),
   }),
-  ...rows('token_response', undefined, {
+  ...rows('taken', undefined, {
     'the JSON of a token response': JSON.stringify({
       id_token: mint({ aud: 'app' }),
       access_token: token,
@@ -363,17 +361,15 @@ const requests: readonly PastedInput[] = [
         ],
       },
     }),
-    'Chrome, copy all as PowerShell': [token, slashless]
-      .map((each) => `Invoke-WebRequest -Uri "${url}" \`\r\n-Headers @{\r\n"authorization"="Bearer ${each}"\r\n}`)
-      .join(';\r\n'),
-    'Chrome, copy all as fetch': [token, slashless]
-      .map((each) => `fetch("${url}", {\n  "headers": {\n    "authorization": "Bearer ${each}"\n  }\n});`)
-      .join(' ;\n'),
     'Chrome, copy all as cURL': `curl 'https://api.example/app.js' \\\n  -H 'accept: */*' ;\n${bearer(token)} ;\n${bearer(mint({ aud: 'https://api.example' }))}`,
     'Chrome, copy all as cURL for cmd.exe': `curl ^"${url}^" -H ^"authorization: Bearer ${token}^" &\r\ncurl ^"${url}^" -H ^"authorization: Bearer ${mint({ aud: 'https://api.example' })}^"`,
   }),
   ...rows('admitted', undefined, { 'the output of token --dpop': printed(url) }),
-  ...rows('admitted', undefined, programs),
+  ...rows('taken', undefined, programs),
+  ...rows('admitted', undefined, {
+    'the fragment of a redirect': `https://app.example/cb#state=x&access_token=${token}&token_type=bearer`,
+    'an .http file': `GET ${url}\nAuthorization: Bearer ${token}`,
+  }),
 ];
 
 export const pastedInputs: readonly PastedInput[] = [

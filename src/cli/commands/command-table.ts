@@ -101,10 +101,10 @@ export const commandTable = {
     summary: 'Explain a refused request, check by check, or a reason.',
     forms: ['[flags] < INPUT', 'NAME'],
     reads:
-      'It reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of Postman or Insomnia, a request, a response or a log line from standard input. It shows every check. Nothing in the input is run. NAME is a reason, a cause, a check or a problem of doctor. Settings of the service are flags too.',
+      'It reads a token, a header line, header lines, a curl command, a HAR, a request, a response or a log line from standard input, and searches any other text for Authorization and DPoP. It shows every check. Nothing in the input is run. NAME is a reason, a cause, a check or a problem of doctor. Settings of the service are flags too.',
     flags: {
       file: { value: 'FILE', meaning: 'Input file, instead of standard input. With --id: the log.' },
-      entry: { value: 'N', meaning: 'Entry of a HAR or collection (default: the first request with a 401 or 403).' },
+      entry: { value: 'N', meaning: 'Entry of a HAR (default: the first request with a 401 or 403).' },
       issuer: { value: 'URL', meaning: 'Issuer, instead of settings. It needs --audience.' },
       audience: { value: 'TEXT', isRepeated: true, meaning: 'Audience, instead of settings.' },
       server: { value: 'URL', meaning: 'Issuer and audience from the metadata that this service publishes.' },

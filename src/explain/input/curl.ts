@@ -48,7 +48,9 @@ function readCurl(text: string): Input {
   const straight = text.replace(/[“”„‘’]/g, (mark) => turned[mark as keyof typeof turned]); // as the pattern says
   const words = splitShellWords(fromCmd(straight));
   if (words === undefined) return unread('The curl command has a quotation mark that is not closed. Copy it again.');
-  const args = words.slice(words.findIndex((word) => /^curl(?:\.exe)?$/.test(word)) + 1);
+  const start = words.findIndex((word) => /^curl(?:\.exe)?$/.test(word)) + 1;
+  // parseArgs takes quadratic time.
+  const args = words.slice(start, start + 10_000);
   const { tokens } = parseArgs({ args, options, strict: false, allowPositionals: true, tokens: true });
   const given = tokens.flatMap((token): readonly HeaderLine[] => {
     if (token.kind === 'option') return [[token.name, token.value ?? '']];

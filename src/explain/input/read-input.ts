@@ -1,15 +1,15 @@
 import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
-import { type EntryChoice, readCollection } from './collections.ts';
-import { isFetchCall, isHttpie, isPowerShell, readFetchCalls, readHttpie, readPowerShells } from './commands.ts';
 import { readCurls } from './curl.ts';
-import { type CallInput, type Input, type UnreadInput, unread } from './input.ts';
+import { type EntryChoice, readHar } from './har.ts';
+import { type Input, type UnreadInput, unread } from './input.ts';
+import { readOtherText, unknownText } from './other-text.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
 import { type RepairedToken, repairToken } from './repair.ts';
-import { findDescription, isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
+import { isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
 import { readTerminalLines } from './terminal-line.ts';
 
 export interface ReadInputOptions {
-  /** Entry of a HAR or a collection. */
+  /** Entry of a HAR. */
   readonly entry?: EntryChoice;
 }
 
@@ -18,33 +18,27 @@ const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
 const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 /** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
-/** Credentials in a line of a program. */
-const credentialForm = /\b(bearer|dpop)(?: +|", *")(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
-const tokenForm = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
-/** The status in a line of an access log, and in an error of an HTTP client. */
-const statusForm = /" (401|403) \d+|(?<![\w.:/-])(401|403)(?![\w.:/-])/g;
 /** The header or the claims of a token, as decoders show them. */
 const decodedForm = /"(?:alg|iss|aud)"\s*:/;
 const decodedToken = unread('This is a decoded token. Pipe in the encoded one: three parts, with dots between them.');
-const severalTokens = unread('The input has several tokens. Pipe in one at a time.');
-const methodForm =
-  /\bmethod["']?\s*[:=]\s*["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"/i;
 /** Control characters of binary data, and replacements of bytes that are not UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches control characters
 const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
 const tokenLines = /^(?:ey[\w-]+\.[\w-]+\.[\w-]+\r?\n+)+(?=curl\s)/;
 /** A header, or its value, with nothing but credentials. */
 const credentialsOnly = /^(?:authorization: *)?(bearer|dpop) +(ey[\s\S]+)$/i;
-const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
+/** Lines that are all headers, and a header that requests have. */
+const headerLines = /^(?:(?:[<>] )?:?[a-z][a-z\d-]*:.*(?:\r?\n(?:[ \t].*)?)?)+$/i;
+const knownHeader =
+  /^(?:[<>] )?(?:authorization|dpop|cookie|host|origin|referer|user-agent|accept[\w-]*|content-[\w-]+|sec-[\w-]+|x-[\w-]+|:\w+)\s*:/im;
 
 export const emptyInput: UnreadInput = unread(
   'The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.',
 );
 
 /**
- * Recognises input by its first characters and reads it: a command or a call that a browser copies, a HAR, a collection of
- * Postman, a log line, an HTTP request, header lines, the value of an Authorization header. Any other word is treated as a
- * token.
+ * Recognises input by its first characters and reads it: a curl command, a HAR, a log line, an HTTP request, a response,
+ * header lines, a token. One reader searches every other text. Any other word is treated as a token.
  */
 export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
@@ -57,9 +51,6 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   // `portcullis token --dpop` prints a token and a proof before the command.
   const command = trimmed.replace(tokenLines, '');
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(command)) return readCurls(command);
-  if (isFetchCall(trimmed)) return readFetchCalls(trimmed);
-  if (isPowerShell(trimmed)) return readPowerShells(trimmed);
-  if (isHttpie(trimmed)) return readHttpie(trimmed);
   const logged = readPrefixedLines(trimmed) ?? readTerminalLines(trimmed);
   if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
@@ -67,9 +58,9 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (isRawRequest(plain)) return readRawRequest(plain, traced === undefined ? 'http' : schemeOfTrace(trimmed));
   if (isResponse(plain)) return readResponse(plain);
   const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
-  const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['quoted_printable', 'line_breaks']);
+  const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['line_breaks']);
   if (repaired !== undefined) return describeToken(repaired, scheme);
-  if (headerStart.test(plain)) {
+  if (knownHeader.test(plain) && headerLines.test(plain)) {
     return { kind: 'authorization', headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
   if (bearerValue.test(plain)) return { kind: 'authorization', headers: [['Authorization', plain]] };
@@ -87,30 +78,12 @@ function readAround(text: string): Input | undefined {
   const assigned = assignment.exec(text)?.[1] ?? new URLSearchParams(fragment).get('access_token');
   if (assigned !== null) return describeToken({ token: assigned });
   if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(url)) return { kind: 'curl', method: 'GET', url, headers: [] };
-  if (!/\s/.test(text) || placeholder.test(text) || repairToken(text) !== undefined) return undefined;
-  if (text.split(/\s+/).every((word) => jwtForm.test(word))) return severalTokens;
+  if ((!/\s/.test(text) && !/["']https?:/.test(text)) || placeholder.test(text) || repairToken(text) !== undefined)
+    return undefined;
+  if (text.split(/\s+/).every((word) => jwtForm.test(word))) return readOtherText(text);
   // A token with line breaks.
   if (/^["'`]?ey/.test(text)) return undefined;
-  const credentials = new Set([...text.matchAll(credentialForm)].map(([, scheme, token]) => `${scheme} ${token}`));
-  const found = credentials.size > 0 ? credentials : new Set(text.match(tokenForm)?.map((token) => `Bearer ${token}`));
-  const [first] = found;
-  if (first !== undefined)
-    return found.size > 1 ? severalTokens : { ...readProgram(text), headers: [['Authorization', first]] };
-  const [status, ...others] = new Set([...text.matchAll(statusForm)].map(([, logged, word = logged]) => word));
-  const description = findDescription(text);
-  const isOne = status !== undefined && others.length === 0;
-  if (isOne || description !== undefined) {
-    return { kind: 'response', status: isOne ? Number(status) : undefined, description };
-  }
-  return unread('The input is not recognised. Pipe in a token, a curl command, a HAR, a request or a log line.');
-}
-
-/** The method and the URL of a request in a program: C#, Go, Java, JavaScript, Python, YAML. */
-function readProgram(text: string): Pick<CallInput, 'kind' | 'method' | 'url'> {
-  const url = text.match(/https?:\/\/[^\s"'`<>)]+/)?.[0];
-  const [, ...methods] = methodForm.exec(text) ?? [];
-  if (url === undefined || !URL.canParse(url)) return { kind: 'authorization' };
-  return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url };
+  return readOtherText(text);
 }
 
 function isList(text: string): boolean {
@@ -150,21 +123,18 @@ function readJson(text: string, entry: EntryChoice): Input {
   } catch {
     const repaired = repairToken(text);
     if (repaired !== undefined) return describeToken(repaired);
-    return decodedForm.test(text)
-      ? decodedToken
-      : unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
+    if (decodedForm.test(text)) return decodedToken;
+    const found = readOtherText(text);
+    if (found !== unknownText) return found;
+    return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
-  const collected = readCollection(value, entry);
-  if (collected !== undefined) return collected;
-  const repaired = hasReason(value) ? undefined : repairToken(text);
-  if (repaired !== undefined) return describeToken(repaired);
-  // The response of a token endpoint (RFC 6749 §5.1).
-  const { access_token: granted, accessToken = granted, token = accessToken } = value;
-  if (typeof token === 'string') return describeToken({ token });
+  if ('log' in value) return readHar(value, entry);
   if (hasReason(value)) return { kind: 'log-line', fields: value };
   if (isResponseBody(value)) return readResponseBody(value);
   if (decodedForm.test(text)) return decodedToken;
+  const found = readOtherText(text);
+  if (found !== unknownText) return found;
   return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');
 }
 

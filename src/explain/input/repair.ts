@@ -1,10 +1,8 @@
-import { isJsonObject } from '../../core/jose/json.ts';
 import type { Repaired } from './input.ts';
 
 const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 /** Spaces other than the ASCII space, and invisible characters. */
 const hidden = /[\u00a0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]/g;
-const tokenNames = ['access_token', 'accessToken', 'token'];
 
 export function isHidden(text: string): boolean {
   return text.search(hidden) >= 0;
@@ -27,44 +25,9 @@ export function decodePercent(text: string): string | undefined {
   }
 }
 
-/** The token that base64 contains; `undefined` if it contains none. */
-export function decodeBase64(text: string): string | undefined {
-  const joined = text.replace(/\s+/g, '');
-  // Base64 of "ey".
-  if (!/^ZX[k-n][\w+/-]+=*$/.test(joined)) return undefined;
-  const decoded = Buffer.from(joined, 'base64').toString('latin1').trim();
-  return jwtForm.test(decoded) ? decoded : undefined;
-}
-
-/** The access token of a token response, at any depth of it, or of a part of its JSON; `undefined` without one. */
-export function findTokenMember(text: string): string | undefined {
-  try {
-    return findMember(JSON.parse(text), 0);
-  } catch {
-    const form = /["'](?:access_?token|token)["']\s*:\s*["']([^"'\s]+)["']/i;
-    return form.exec(text)?.[1];
-  }
-}
-
-function findMember(value: unknown, depth: number): string | undefined {
-  if (!isJsonObject(value) || depth > 4) return undefined;
-  const own = tokenNames.map((name) => value[name]).find((each) => typeof each === 'string');
-  if (typeof own === 'string') return own;
-  return Object.values(value)
-    .map((each) => findMember(each, depth + 1))
-    .find((each) => each !== undefined);
-}
-
 /** Removes line breaks, their quotation (`> `) and white space. */
 function joinLines(text: string): string | undefined {
   return /\s/.test(text) ? text.replace(/\s+(?:> ?)*/g, '') : undefined;
-}
-
-function decodeQuotedPrintable(text: string): string | undefined {
-  if (!/=\r?\n/.test(text)) return undefined;
-  return text
-    .replace(/=\r?\n/g, '')
-    .replace(/=([\dA-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }
 
 /** Something that copying does to a token. */
@@ -74,18 +37,11 @@ interface Repair extends Repaired {
 }
 
 const repairs: readonly Repair[] = [
-  { id: 'quoted_printable', note: 'decoded quoted-printable, as e-mails have it', apply: decodeQuotedPrintable },
   {
     id: 'hidden_characters',
     note: 'removed invisible characters, such as a no-break space',
     apply: (text) => (isHidden(text) ? text.replace(hidden, '').trim() : undefined),
   },
-  {
-    id: 'token_response',
-    note: 'read access_token of a token response',
-    apply: (text) => (/["'](?:access_?token|token)["']/i.test(text) ? findTokenMember(text) : undefined),
-  },
-  { id: 'base64', note: 'decoded base64 around the token', apply: decodeBase64 },
   { id: 'line_breaks', note: 'removed line breaks inside the token', apply: joinLines },
   {
     id: 'quotation_marks',

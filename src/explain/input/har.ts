@@ -1,0 +1,46 @@
+import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
+import { type CallInput, type HeaderLine, type Input, unread } from './input.ts';
+
+/** Number of an entry, from 1. Default: the first that was refused. */
+export type EntryChoice = number | 'all' | undefined;
+
+const refusedStatuses: ReadonlySet<unknown> = new Set([401, 403]);
+
+/** Reads one request of a HAR (HTTP archive): number `entry`, all, or the first that was refused. */
+export function readHar({ log }: JsonObject, entry: EntryChoice): Input {
+  const entries = isJsonObject(log) ? log['entries'] : undefined;
+  if (!Array.isArray(entries)) return unread('The HAR has no list of entries. Export it from the browser again.');
+  const calls = entries.map(readEntry);
+  const read = calls.filter((call) => call !== undefined);
+  if (entry === 'all') return read.length === 0 ? unread('The HAR has no requests.') : { kind: 'calls', calls: read };
+  if (entry !== undefined) {
+    return calls[entry - 1] ?? unread(`The HAR has ${calls.length} requests. Name one of them: --entry 1.`);
+  }
+  return (
+    read.find(({ response }) => refusedStatuses.has(response?.status)) ??
+    unread(`None of the ${calls.length} requests in the HAR has a 401 or 403. Name one: --entry 1.`)
+  );
+}
+
+function readEntry(entry: unknown): CallInput | undefined {
+  if (!isJsonObject(entry) || !isJsonObject(entry['request'])) return undefined;
+  const { method, url, headers, postData } = entry['request'];
+  if (typeof method !== 'string' || typeof url !== 'string') return undefined;
+  const response = isJsonObject(entry['response']) ? entry['response'] : {};
+  const { status } = response;
+  return {
+    kind: 'har',
+    method,
+    url,
+    headers: readNamed(headers),
+    ...(isJsonObject(postData) && typeof postData['text'] === 'string' && { body: postData['text'] }),
+    ...(typeof status === 'number' && { response: { status, headers: readNamed(response['headers']) } }),
+  };
+}
+
+/** Pseudo-headers of HTTP/2 (`:path`) repeat the URL. */
+function readNamed(headers: unknown): readonly HeaderLine[] {
+  return (Array.isArray(headers) ? headers.filter(isJsonObject) : []).flatMap(({ name, value }) =>
+    typeof name === 'string' && typeof value === 'string' && !name.startsWith(':') ? [[name, value] as const] : [],
+  );
+}

@@ -1,0 +1,143 @@
+import { type CallInput, type HeaderLine, type Input, type UnreadInput, unread } from './input.ts';
+import { findDescription } from './response.ts';
+
+/** Characters between the name of a header and its value: quotes, separators, calls, a member `value`. */
+const gap =
+  /["'`\\\])]*(?:\s{0,20}(?:[:=,]|=>)>?\s{0,20}|\s{1,40}(?=["'`]?value))(?:["'`]?value["'`]?\s{0,9}[:=]\s{0,9})?\[?\s{0,9}/y;
+/** Arguments of a class for credentials, as in C#. */
+const constructed = /\(\s*["'](\w+)["']\s*,\s*(?:["']([^"'\n]*)["'])?/y;
+const quoted = /(\\{0,9})(["'`])((?:(?!\1\2)[^\r\n]){0,20000})\1\2(\s*[+.]\s*\w)?/y;
+/** Schemes, then one word. */
+const bare = /(?:(?:bearer|dpop|basic|token|jwt|oauth):? +)*[^\s"'`\\,;)\]}]+/iy;
+const names = /(?<![\w-])(?:authorization|dpop|AuthenticationHeaderValue)(?![\w-])/gi;
+const proofForm = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
+const variable = /\$(?:[{\w(]|$)|\{\{|^\{|\s\{\w*\}$|^(?:bearer|dpop)?\s*%\w+%?$/i;
+const namedToken =
+  /(?<![\w-])(access_?token|id_?token|token|jwt)["'`\\]*\s{0,9}[:=]\s{0,9}["'`\\]*(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
+const anyToken = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
+const methodForm =
+  /\bmethod["']?(?:\s*[:=]\s*|\s+)["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"|\b(get|head|post|put|patch|delete) ['"]?https?:/i;
+const anyUrl = /https?:\/\/[^\s"'`<>)\\]+/;
+const namedUrl = new RegExp(`\\b(?:url|uri|raw)["']?\\s*[:=]?\\s*["'\`]?(${anyUrl.source})`, 'gi');
+/** The status in a line of an access log, and in an error of an HTTP client. */
+const statusForm = /" (401|403) \d+|(?<![\w.:/-])(401|403)(?![\w.:/-])/g;
+/** Marks a value that the program inserts. */
+const inVariable = '${';
+/** Most names of headers that are read. */
+const maxNames = 500;
+
+const severalTokens: UnreadInput = unread('The input has several tokens. Pipe in one at a time.');
+const inserted = unread('The text inserts the token from a variable. Pipe in the sent request: curl -v prints it.');
+const unnamed = unread(
+  'The text has a token, and does not show how it was sent. Pipe in the token, or the request with its Authorization header.',
+);
+/** The result for text without a token and without a status. */
+export const unknownText: UnreadInput = unread(
+  'The input is not recognised. Pipe in a token, a curl command, a HAR, a request, a response or a log line.',
+);
+
+/**
+ * Reads text of any form: a program, JSON, YAML, a message of an HTTP client. Finds Authorization and DPoP with their
+ * values, which stay unchanged; without them a token with its name, or the status of a response.
+ */
+export function readOtherText(text: string): Input {
+  const found = findHeaders(text);
+  const values = new Set(found.flatMap(([name, value]) => (name === 'Authorization' ? [value] : [])));
+  const [value] = values;
+  const tokens = new Set(text.match(anyToken));
+  if (values.size > 1) return severalTokens;
+  if (value !== undefined) {
+    const [token] = tokens;
+    const isInserted = variable.test(value);
+    if (isInserted && (token === undefined || tokens.size > 1)) return inserted;
+    const headers = found.filter(([name], index) => found.findIndex(([each]) => each === name) === index);
+    const sent = headers.map(([name, each]): HeaderLine => {
+      return name === 'Authorization' && isInserted ? [name, `${/^\w*/.exec(each)?.[0] ?? ''} ${token}`] : [name, each];
+    });
+    const note = `${sent.map(([name]) => name).join(' and ')} of the text`;
+    return { ...readTarget(text), headers: sent, repairs: [{ id: 'taken', note }] };
+  }
+  const named = new Map([...text.matchAll(namedToken)].map(([, name = '', token = '']) => [name.toLowerCase(), token]));
+  const [only] = new Set(named.values());
+  const token = named.get('access_token') ?? named.get('accesstoken') ?? only;
+  if (token !== undefined) {
+    if (new Set(named.values()).size > 1 && token === only && !named.has('access_token')) return severalTokens;
+    return {
+      kind: 'token',
+      headers: [['Authorization', `Bearer ${token}`]],
+      repairs: [{ id: 'taken', note: 'a token of the text, as if sent with Bearer' }],
+    };
+  }
+  if (tokens.size > 0) return tokens.size > 1 ? severalTokens : unnamed;
+  return readStatus(text) ?? unknownText;
+}
+
+/** The headers in the order of the text, with their unchanged values. */
+function findHeaders(text: string): readonly HeaderLine[] {
+  const headers: HeaderLine[] = [];
+  names.lastIndex = 0;
+  for (let count = 0; count < maxNames; count++) {
+    const match = names.exec(text);
+    if (match === null) break;
+    const isProof = match[0].toLowerCase() === 'dpop';
+    const value = readValue(text, names.lastIndex, text.charAt(match.index - 1));
+    if (value === undefined || (isProof && !proofForm.test(value.text))) continue;
+    headers.push([isProof ? 'DPoP' : 'Authorization', value.text]);
+    names.lastIndex = value.end;
+  }
+  return headers;
+}
+
+interface Value {
+  readonly text: string;
+  readonly end: number;
+}
+
+function readValue(text: string, at: number, before: string): Value | undefined {
+  const match = (form: RegExp, from: number): RegExpExecArray | null => {
+    form.lastIndex = from;
+    return form.exec(text);
+  };
+  const made = match(constructed, at);
+  if (made !== null) return { text: `${made[1]} ${made[2] ?? inVariable}`, end: at + made[0].length };
+  const separator = match(gap, at);
+  if (separator === null) return undefined;
+  const from = at + separator[0].length;
+  // The quotation mark before the name ends the value: "Authorization: Bearer …".
+  const isInside = /["'`]/.test(before) && text.charAt(at) !== before && text.charAt(at) !== '\\';
+  const within = match(quoted, from);
+  if (within !== null && !isInside) {
+    const [all, , , value = '', more] = within;
+    return { text: more === undefined ? value : value + inVariable, end: from + all.length };
+  }
+  const isLine = /(?:^|\n)\s*[<>*]?\s*\w+$/.test(text.slice(Math.max(0, at - 20), at));
+  const end = isInside ? before : '\n';
+  if (isInside || isLine) {
+    const [value = ''] = text.slice(from, from + maxValue).split(end, 1);
+    return { text: value.replace(/\\[rn][\s\S]*$/, '').trim(), end: from + value.length };
+  }
+  const word = match(bare, from);
+  return word === null || word[0] === 'new'
+    ? undefined
+    : { text: word[0].replace(/[.:]+$/, ''), end: from + word[0].length };
+}
+
+/** Characters of a value that are read. */
+const maxValue = 20_000;
+
+function readTarget(text: string): Pick<CallInput, 'kind' | 'method' | 'url'> {
+  const urls = new Set([...text.matchAll(namedUrl)].map(([, each = '']) => each));
+  const [named = anyUrl.exec(text)?.[0]] = urls;
+  const url = urls.size > 1 ? undefined : named?.replace(/[,.;:]+$/, '');
+  const [, ...methods] = methodForm.exec(text) ?? [];
+  if (url === undefined || !URL.canParse(url)) return { kind: 'authorization' };
+  return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url };
+}
+
+function readStatus(text: string): Input | undefined {
+  const [status, ...others] = new Set([...text.matchAll(statusForm)].map(([, logged, word = logged]) => word));
+  const description = findDescription(text);
+  const isOne = status !== undefined && others.length === 0;
+  if (!isOne && description === undefined) return undefined;
+  return { kind: 'response', status: isOne ? Number(status) : undefined, description };
+}

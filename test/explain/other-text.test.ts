@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { joinHeader } from '../../src/explain/input/input.ts';
+import { readInput } from '../../src/explain/input/read-input.ts';
+
+const token = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
+const proof = 'eyJhbGciOiJFUzI1NiJ9.eyJodG0iOiJHRVQifQ.cHJvb2Y';
+const url = 'https://api.example/orders';
+
+function read(text: string): readonly (string | null | undefined)[] {
+  const input = readInput(text);
+  if (!('headers' in input)) return [input.kind];
+  const { headers } = input;
+  return [joinHeader(headers, 'authorization'), joinHeader(headers, 'dpop'), input.url];
+}
+
+const forms: Readonly<Record<string, (value: string) => string>> = {
+  'JSON in one line': (value) => JSON.stringify({ url, headers: { authorization: value } }),
+  'JSON inside a string of JSON': (value) => JSON.stringify({ m: JSON.stringify({ url, authorization: value }) }),
+  JavaScript: (value) => `fetch('${url}', { headers: { Authorization: '${value}' } })`,
+  'a call that sets a header': (value) => `get("${url}")\nreq.Header.Set("Authorization", "${value}")`,
+  'Python requests': (value) => `requests.get("${url}", headers={"Authorization": "${value}"})`,
+  Ruby: (value) => `get '${url}', { "Authorization" => "${value}" }`,
+  'a map of Go': (value) => `GET ${url} map[Accept:[*/*] Authorization:["${value}"]]`,
+  'YAML with name and value': (value) =>
+    `- url: ${url}\n  headers:\n    - name: Authorization\n      value: "${value}"`,
+  'headers of Spring': (value) => `HTTP GET ${url} headers=[Authorization:"${value}", Accept:"*/*"]`,
+  'a line of a log with its time': (value) => `12:00:01 DEBUG ${url} "Authorization: ${value}" sent`,
+  'an error of nginx': (value) => `[debug] 7#7: *1 http header: "Authorization: ${value}", ${url}`,
+  wget: (value) => `wget --header="Authorization: ${value}" ${url}`,
+  'lines of OkHttp': (value) => `--> GET ${url} http/1.1\nAuthorization: ${value}\n--> END GET`,
+};
+
+describe('other text → the value of Authorization, unchanged', () => {
+  const values = [`Bearer ${token}`, `Bearer Bearer ${token}`, `DPoP ${token}`, `JWT ${token}`, token, 'Basic YTpi'];
+  it.each(Object.entries(forms))('%s', (_, form) => {
+    for (const value of values) expect(read(form(value))).toEqual([value, null, url]);
+  });
+
+  it.each<[string, string]>([
+    ['JSON', JSON.stringify({ url, headers: { authorization: `DPoP ${token}`, dpop: proof } })],
+    ['JavaScript', `fetch('${url}', { headers: { DPoP: '${proof}', Authorization: 'DPoP ${token}' } })`],
+    ['C#', `c("${url}").Authorization = new AuthenticationHeaderValue("DPoP", "${token}"); Add("DPoP", "${proof}")`],
+  ])('%s → the proof too', (_, text) => {
+    expect(read(text)).toEqual([`DPoP ${token}`, proof, url]);
+  });
+
+  it('a value → a note says what was taken', () => {
+    expect(readInput(`{"authorization":"Bearer ${token}","dpop":"${proof}"}`)).toMatchObject({
+      repairs: [{ id: 'taken', note: 'Authorization and DPoP of the text' }],
+    });
+    expect(readInput(`{"access_token":"${token}"}`)).toMatchObject({
+      repairs: [{ id: 'taken', note: 'a token of the text, as if sent with Bearer' }],
+    });
+  });
+
+  it('a header of another name → no Authorization', () => {
+    expect(read(`{"proxy-authorization":"Bearer ${token}"}`)).toEqual(['unread']);
+    expect(read(`{"x-auth":"Bearer ${token}"}`)).toEqual(['unread']);
+  });
+
+  it('header lines in any order → each header, and no other', () => {
+    const doubled = `Bearer Bearer ${token}`;
+    expect(read(`Accept: */*\nAuthorization: ${doubled}`)).toEqual([doubled, null, undefined]);
+    expect(read(`dpop: ${proof}\nhost: a\nauthorization: DPoP ${token}`)).toEqual([`DPoP ${token}`, proof, undefined]);
+    expect(read(`Host: a\nX-Auth: ${token}`)).toEqual([null, null, undefined]);
+  });
+});
+
+describe('arbitrary input', () => {
+  const parts = [
+    ...['authorization', 'DPoP', ': ', '"', "'", '\\', '[', '{', '}', 'Bearer ', token, 'value', '\n', '> ', 'curl '],
+    ...['$', url, 'token=', '401 '],
+  ];
+  it('some parts in any order → no exception, and an unread result does not repeat the token', () => {
+    const piece = fc.oneof(fc.constantFrom(...parts), fc.string({ unit: 'binary', maxLength: 8 }));
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (each) => {
+        const input = readInput(each.join(''));
+        if (input.kind === 'unread') expect(input.problem).not.toContain(token);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  // With quadratic time these would take minutes, which is more than the limit of a test.
+  it.each([
+    ...parts,
+    ...['authorization: "', 'Authorization=new ', 'dpop: ', "curl '", 'x: y\n', '> GET / HTTP/1.1\n', 'eyJ.eyJ.'],
+    ...['\\"', '{"log":', 'https://', 'url: https://a ', 'Authorization: x\n', '"authorization: ', 'uri '],
+  ])('1 MB of %j → read', (part) => {
+    const text = part.repeat(Math.ceil(1_000_000 / part.length));
+    for (const each of [text, `a ${text}`, `authorization: ${text}`]) expect(readInput(each).kind).toBeTypeOf('string');
+  });
+});
