@@ -1,18 +1,18 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { AccessError } from '../../../src/core/failures.ts';
 import type { Introspection } from '../../../src/core/introspection/introspection.ts';
 import { registerPolicy } from '../../../src/core/policy/checked-policy.ts';
 import type { Policy } from '../../../src/core/policy/policy.ts';
 import { Refused } from '../../../src/core/refused.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
-import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
+import { createRevocations } from '../../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
 
 const issuer = createTestIssuer();
 const now = (): number => Math.floor(Date.now() / 1000);
 
 function open(options: Partial<Parameters<typeof createResourceServer>[0]> = {}) {
-  const revocations = createRevocations();
+  const revocations = createRevocations({ stale: 'refuse' });
   const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, revocations, ...options });
   const decide = async (token: string, policy?: Policy<unknown>): Promise<string> => {
     const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
@@ -64,7 +64,9 @@ it('the order: lifetime, cutoff, unknown, isRevoked', async () => {
   const long = token({ exp: now() + 90_000 });
   expect(await decide(token({ jti: 'one' }))).toBe('revoked_token');
   expect(await decide(long)).toBe('token_lifetime_too_long');
-  readRevocations('test', revocations).addDoubt(() => true);
+  const later = performance.now() + 61_000;
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(later);
+  onTestFinished(() => clock.mockRestore());
   expect(await decide(token())).toBe('revocation_unknown');
   await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
   expect(await decide(token())).toBe('revoked_token');
