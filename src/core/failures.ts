@@ -259,7 +259,7 @@ export const failures = {
   ),
   revocation_unknown: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'Revocations cannot be known: the store was out of contact for 60 s, a stream is stale, or isRevoked of the application failed. Check Redis, the transmitter of the stream, or that function. The setting for stale revocations, and onStale of the stream, can accept tokens instead.',
+    'Revocations cannot be known: the store was out of contact for 60 s, or isRevoked of the application failed. Check Redis, or that function. The setting for stale revocations can accept tokens instead.',
   ),
 
   // Proof

@@ -19,7 +19,7 @@ import { createResourceServer, type ResourceServer } from '../../src/core/resour
 import { createRevocations, readRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { until } from '../support/redis-store.ts';
-import { eventTypes, startTransmitter, type TransmitterStream } from '../support/transmitter.ts';
+import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
 const issuer = createTestIssuer();
 const closers: (() => unknown)[] = [];
@@ -150,8 +150,7 @@ describe.each(frameworks)('%s', (_name, mount) => {
     const stream = {
       transmitter: transmitter.url,
       issuer: issuer.issuer,
-      delivery: 'push',
-      endpoint: 'https://api.test/shared-signals/idp',
+      audience: transmitter.stream.aud,
       authorization: 'Bearer p',
     };
     let receiver: { close?: () => void } = {};
@@ -163,9 +162,8 @@ describe.each(frameworks)('%s', (_name, mount) => {
       return receiver as never;
     });
     closers.push(() => receiver.close?.());
-    await until(() => transmitter.requests.includes('POST /verify'));
-    const [remote] = transmitter.streams as [TransmitterStream];
-    const body = transmitter.event(remote, eventTypes['account-disabled'], {
+    await until(() => transmitter.requests.includes('GET /jwks'));
+    const body = transmitter.event(transmitter.stream, eventTypes['account-disabled'], {
       format: 'iss_sub',
       iss: issuer.issuer,
       sub: 'ann',
@@ -178,7 +176,7 @@ describe.each(frameworks)('%s', (_name, mount) => {
       });
     expect((await push('/shared-signals/other')).status).toBe(404);
     expect((await push('/elsewhere')).status).toBe(404);
-    expect((await push('/shared-signals/idp')).status).toBe(202);
+    await until(async () => (await push('/shared-signals/idp')).status === 202);
     expect(reason()).toBe('revoked_token');
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,6 @@ import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTlsRedis } from '../support/redis-tls.ts';
 import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { eventTypes, startTransmitter, type TransmitterStream } from '../support/transmitter.ts';
 
 let provider: TestProvider;
 let folder: string;
@@ -136,41 +135,4 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
     expect(await runCommand(['revoke', '--sub', 'bob'], environment)).toMatchObject({ status: 0, stderr: '' });
     expect((await runCommand(['revoke', '--list'], environment)).stdout.split('\n').length).toBe(3);
   });
-});
-
-describe('a polled stream', () => {
-  it('an event → refused by all; one poller; paused with onStale refuse → 503 by all', async () => {
-    const transmitter = await startTransmitter();
-    closers.push(() => transmitter.stop());
-    const [secret, file] = [join(folder, 'management'), join(folder, `poll.json`)];
-    await writeFile(secret, 'management\n');
-    const stream = { transmitter: transmitter.url, delivery: 'poll', onStale: 'refuse', verifyEvery: 3 };
-    await writeFile(file, JSON.stringify({ streams: { idp: { ...stream, credentials: { tokenFile: secret } } } }));
-    // Both authorities: of the provider and of the transmitter.
-    const authorities = join(folder, 'authorities.pem');
-    await writeFile(authorities, `${await readFile(provider.caFile, 'utf8')}\n${transmitter.ca}`);
-    const service = await start({ SHARED_SIGNALS: file, NODE_EXTRA_CA_CERTS: authorities });
-    await service.findLog(({ event }) => event === 'signals_stream_opened');
-    const [ended, other] = [await token('s1'), await token('s2')];
-    const statuses = async (bearer: string) => [
-      ...new Set(await Promise.all(Array.from({ length: 12 }, () => status(service, bearer)))),
-    ];
-    expect([await statuses(ended), await statuses(other)]).toEqual([[200], [200]]);
-    const [remote] = transmitter.streams as [TransmitterStream];
-    const session = { format: 'complex', session: { format: 'opaque', id: 's1' } };
-    const jti = transmitter.hold(transmitter.event(remote, eventTypes['session-revoked'], session));
-    await vi.waitFor(() => expect(transmitter.acknowledged).toContain(jti), limits);
-    await vi.waitFor(async () => expect(await statuses(ended)).toEqual([401]), limits);
-    expect(await statuses(other)).toEqual([200]);
-    expect(transmitter.mostPolls).toBe(1);
-    transmitter.behaviour.streamStatus = 'paused';
-    await vi.waitFor(async () => expect(await statuses(other)).toEqual([503]), limits);
-    expect(await statuses(ended)).toEqual([401]);
-    await service.findLog(({ event }) => event === 'signals_stream_stale');
-    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
-    expect(metrics).toContain('portcullis_signals_stream_stale{stream="idp"} 1');
-    expect(await (await fetch(`${service.adminUrl}/readyz`)).json()).toMatchObject({ degraded: ['stream idp'] });
-    transmitter.behaviour.streamStatus = 'enabled';
-    await vi.waitFor(async () => expect(await statuses(other)).toEqual([200]), limits);
-  }, 60_000);
 });

@@ -155,9 +155,9 @@ describe('', () => {
         streams: {
           idp: {
             transmitter: transmitter.url,
-            delivery: 'push',
+            audience: transmitter.stream.aud,
             authorizationFile: secret,
-            credentials: { tokenFile: secret },
+            verifyEvery: 1,
           },
         },
       }),
@@ -165,13 +165,12 @@ describe('', () => {
     const service = await startService({
       environment: {
         ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, SHARED_SIGNALS: file },
-        ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile, EXTERNAL_URL: 'https://api.example' },
+        ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile },
       },
     });
     closers.push(() => service.stop());
     await service.findLog(({ event }) => event === 'signals_stream_opened');
-    const [stream] = transmitter.streams;
-    expect(stream?.delivery.endpoint_url).toBe('https://api.example/shared-signals/idp');
+    const { stream } = transmitter;
     const push = async (text: string, headers: Environment = {}) =>
       (
         await post(`${service.url}/shared-signals/idp`, text, {
@@ -180,7 +179,6 @@ describe('', () => {
           ...headers,
         })
       ).status;
-    if (stream === undefined) throw new Error('there is no stream');
     const event = transmitter.event(stream, eventTypes['account-disabled'], {
       format: 'iss_sub',
       iss: provider.issuer,
@@ -191,15 +189,13 @@ describe('', () => {
     expect(await push(event)).toBe(202);
     const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
     expect(metrics).toContain('portcullis_signals_events_total{stream="idp",outcome="cutoff"} 1');
-    const paused = transmitter.event(
-      stream,
-      eventTypes['stream-updated'],
-      { format: 'opaque', id: stream.stream_id },
-      { status: 'paused' },
-    );
-    expect(await push(paused)).toBe(202);
-    const ready = (await (await fetch(`${service.adminUrl}/readyz`)).json()) as { degraded: readonly string[] };
-    expect(ready.degraded).toContain('stream idp');
+    const degraded = async () =>
+      ((await (await fetch(`${service.adminUrl}/readyz`)).json()) as { degraded?: readonly string[] }).degraded ?? [];
+    await vi.waitFor(async () => expect(await degraded()).toContain('stream idp'), { timeout: 10_000 });
+    await service.findLog(({ event: logged }) => logged === 'signals_stream_stale');
+    const about = { format: 'opaque', id: stream.stream_id };
+    expect(await push(transmitter.event(stream, eventTypes.verification, about))).toBe(202);
+    await service.findLog(({ event: logged }) => logged === 'signals_stream_verified');
     expect((await post(`${service.url}/shared-signals/other`, 'x')).status).toBe(404);
   });
 });
@@ -378,20 +374,15 @@ describe('portcullis revoke', () => {
 });
 
 describe('settings that cannot work → 78', () => {
+  const stream = { transmitter: 'https://t.example', audience: 'a', authorizationFile: '/etc/hostname' };
   it.each<[string, Environment, unknown]>([
     ['a file that does not exist', { SHARED_SIGNALS: '/nonexistent.json' }, undefined],
     ['no streams', {}, { streams: {} }],
-    ['an unknown member', {}, { streams: { idp: { transmitter: 'https://t.example', delivery: 'poll', extra: 1 } } }],
-    [
-      'push without authorizationFile',
-      { EXTERNAL_URL: 'https://a.example' },
-      { streams: { idp: { transmitter: 'https://t.example', delivery: 'push' } } },
-    ],
-    [
-      'push without EXTERNAL_URL',
-      {},
-      { streams: { idp: { transmitter: 'https://t.example', delivery: 'push', authorizationFile: '/x' } } },
-    ],
+    ['an unknown member', {}, { streams: { idp: { ...stream, extra: 1 } } }],
+    ['an earlier member', {}, { streams: { idp: { ...stream, delivery: 'push' } } }],
+    ['no audience', {}, { streams: { idp: { ...stream, audience: undefined } } }],
+    ['no authorizationFile', {}, { streams: { idp: { ...stream, authorizationFile: undefined } } }],
+    ['an authorizationFile that does not exist', {}, { streams: { idp: { ...stream, authorizationFile: '/x' } } }],
     ['a key that does not exist', { ADMIN_KEY_FILE: '/nonexistent' }, undefined],
     ['a key without an admin listener', { ADMIN_KEY_FILE: '/dev/null', ADMIN_PORT: 'off' }, undefined],
   ])('%s', async (_title, environment, streams) => {

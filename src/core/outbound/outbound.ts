@@ -43,20 +43,6 @@ export interface Form {
 /** POSTs a form as `FetchJson` GETs, and reads a JSON object from the response. */
 export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FetchedJson>;
 
-export interface JsonRequest {
-  readonly method: 'GET' | 'POST' | 'PATCH';
-  /** Value of the Authorization header. Default: none. */
-  readonly authorization?: string | undefined;
-  /** Sent as JSON. Default: no body. */
-  readonly value?: JsonObject;
-}
-
-export interface JsonResponse {
-  readonly status: number;
-  /** Value of the body; `undefined` if it is not JSON with unique members. */
-  readonly value: unknown;
-}
-
 /** A response with any status, a redirect too. */
 export interface AnyResponse extends Pick<FetchResponse, 'status' | 'headers'> {
   readonly body: Buffer;
@@ -67,8 +53,6 @@ export interface Outbound {
   readonly postForm: PostForm;
   /** Sends a request for a tool that reports what it sees. */
   readonly fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits) => Promise<AnyResponse>;
-  /** Sends a request as `fetchJson` does. Resolves with any status except a redirect. */
-  readonly sendJson: (url: string, request: JsonRequest, limits: FetchLimits) => Promise<JsonResponse>;
   /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
   close(): void;
 }
@@ -160,10 +144,6 @@ export function createOutbound(
         const { status, headers } = response;
         return { status, headers, body: await readBody(response, maxBytes) };
       }),
-    sendJson: (url, { value, ...call }, limits) => {
-      const json = value === undefined ? {} : { type: 'application/json', body: JSON.stringify(value) };
-      return send(url, { ...call, ...json }, limits, readAnyJson);
-    },
     close() {
       closed = true;
       for (const controller of inFlight) controller.abort(new ProviderError('closed'));
@@ -179,13 +159,6 @@ async function readJson(response: FetchResponse, maxBytes: number): Promise<Fetc
   if (value !== undefined) return { value, maxAge: readMaxAge(headers.get('cache-control')) };
   const [type] = /^[\w.+-]+\/[\w.+-]+/.exec(headers.get('content-type') ?? '') ?? [];
   throw new ProviderError('not_json', { detail: type?.endsWith('json') ? undefined : type });
-}
-
-async function readAnyJson(response: FetchResponse, maxBytes: number): Promise<JsonResponse> {
-  const { status } = refuseRedirect(response);
-  // Some bodies are arrays: within an object they are parsed as strictly.
-  const bytes = Buffer.concat([Buffer.from('{"value":'), await readBody(response, maxBytes), Buffer.from('}')]);
-  return { status, value: parseJsonObject(bytes)?.['value'] };
 }
 
 function refuseRedirect(response: FetchResponse): FetchResponse {

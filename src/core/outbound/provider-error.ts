@@ -67,9 +67,6 @@ const rows = {
     'The introspection endpoint has left too many requests unanswered; another is not sent.',
     'Check why the introspection endpoint is slow.',
   ),
-  bad_transmitter: row('The metadata of the transmitter has an endpoint that is not an https URL.', notStandard),
-  not_a_stream: row('The transmitter described a stream without stream_id or aud.', notStandard),
-  not_a_token: row('The token endpoint of the transmitter issued no access token.', notStandard),
   no_usable_keys: row(
     'The key set of the identity provider has no key that can verify a token.',
     'Publish a key for signatures with a kid at the provider.',

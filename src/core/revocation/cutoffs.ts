@@ -1,5 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
-import { type CutoffKind, cutoffKinds, isKind, type NoteKind, type RevocationRecord, timeOfMark } from './record.ts';
+import { type CutoffKind, cutoffKinds, isKind, type RecordKind, type RevocationRecord, timeOfMark } from './record.ts';
 
 export interface FoundCutoff {
   readonly kind: CutoffKind;
@@ -32,7 +32,7 @@ interface Table {
 }
 
 /** Tables of one issuer or stream, by kind. */
-type Tables = Partial<Record<CutoffKind | NoteKind, Table>>;
+type Tables = Partial<Record<RecordKind, Table>>;
 
 /** Values that share their end of retention, by table. */
 type Bucket = Map<Table, Set<string>>;

@@ -14,6 +14,5 @@ export function createMemoryRevocationStore(): RevocationStore {
       follower.onContact();
       return () => void followers.delete(follower);
     },
-    lease: async () => true,
   };
 }

@@ -27,8 +27,6 @@ export interface RevocationStore {
   write(records: readonly RevocationRecord[]): Promise<void>;
   /** Passes what is stored to the follower, and then every change. Returns the function that ends this. */
   follow(follower: RevocationFollower): () => void;
-  /** Reports whether only this process does a task for the next seconds, such as polling. It calls again to go on. */
-  lease(task: string, seconds: number): Promise<boolean>;
 }
 
 /** Kinds of cutoffs: the claim that is compared. */
@@ -39,14 +37,11 @@ export function isCutoffKind(kind: string): kind is CutoffKind {
   return (cutoffKinds as readonly string[]).includes(kind);
 }
 
-/** Kinds of facts about streams, which stores share as well. */
-const noteKinds = ['state', 'verified', 'paused', 'polled', 'unverifiable', 'period'] as const;
-export type NoteKind = (typeof noteKinds)[number];
+/** Kinds of records: cutoffs, and the last verification of a stream. */
+export type RecordKind = CutoffKind | 'verified';
 
-const recordKinds: ReadonlySet<string> = new Set([...cutoffKinds, ...noteKinds]);
-
-export function isKind(kind: string): kind is CutoffKind | NoteKind {
-  return recordKinds.has(kind);
+export function isKind(kind: string): kind is RecordKind {
+  return kind === 'verified' || isCutoffKind(kind);
 }
 
 /** Events that set cutoffs. A mark holds the position in this list: append only. */
@@ -95,18 +90,20 @@ export function boundTime(before: number, now: number, clockTolerance: number): 
   return before > now + clockTolerance ? now : before;
 }
 
-/** Checks a record of a store that others may write: `undefined` for any other value; a cutoff has times that can be right. */
+/** Checks a record of a store that others may write: `undefined` for any other value; its times can be right. */
 export function checkRecord(
   value: unknown,
   { now, clockTolerance, maxTokenLifetime }: { now: number; clockTolerance: number; maxTokenLifetime: number },
 ): RevocationRecord | undefined {
   const record = readRecord(value);
-  if (record === undefined || !isCutoffKind(record[1])) return record;
+  // A kind of another release.
+  if (record === undefined || !isKind(record[1])) return record;
   const [scope, kind, name, mark, until] = record;
   const time = timeOfMark(mark) / 1000;
   const before = boundTime(time, now, clockTolerance);
-  // No longer than the tokens that it refuses.
-  const end = Math.min(until, Math.ceil(now + maxTokenLifetime + 2 * clockTolerance));
+  // A cutoff is retained no longer than the tokens that it refuses.
+  const latest = isCutoffKind(kind) ? now + maxTokenLifetime + 2 * clockTolerance : Number.POSITIVE_INFINITY;
+  const end = Math.min(until, Math.ceil(latest));
   return [scope, kind, name, before === time ? mark : encodeMark(before, eventOfMark(mark)), end];
 }
 

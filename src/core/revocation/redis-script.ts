@@ -90,17 +90,9 @@ end
 `;
 /** Reads a part of all records. KEYS: the records. ARGV: the cursor, the size of the part. */
 const scanScript = `return redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])`;
-/** Takes or prolongs a lease. KEYS: its key. ARGV: the holder, milliseconds. */
-const leaseScript = `
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-`;
 const runWrite = createRunScript(writeScript);
 const runDiscard = createRunScript(discardScript);
 const runScan = createRunScript(scanScript);
-const runLease = createRunScript(leaseScript);
 const recordsPerScan = '1000';
 
 export interface Writing {
@@ -170,17 +162,6 @@ export async function discardForeign(commands: RedisCommands, foreign: readonly 
 export function parseMessage(message: string): readonly (RevocationRecord | undefined)[] {
   const values = parseJson(message);
   return Array.isArray(values) ? values.map(readRecord) : [undefined];
-}
-
-export async function takeLease(
-  commands: RedisCommands,
-  task: string,
-  holder: string,
-  seconds: number,
-): Promise<boolean> {
-  const milliseconds = String(Math.ceil(seconds * 1000));
-  const response = await runLease(commands, { keys: [`${prefix}lease:${task}`], arguments: [holder, milliseconds] });
-  return Number(response) === 1;
 }
 
 function parseStored(key: string, value: string): unknown {

@@ -12,7 +12,6 @@ import {
   discardForeign,
   parseMessage,
   scanRecords,
-  takeLease,
   type Writing,
   writeRecords,
 } from './redis-script.ts';
@@ -176,7 +175,6 @@ export async function createRedisRevocationStore(
       kept.connect();
       return kept.close;
     },
-    lease: async (task, seconds) => limit(takeLease(requireLink().commands, task, instance, seconds), timeout),
     get connected() {
       return kept.ready !== undefined;
     },

@@ -12,7 +12,6 @@ import {
   encodeMark,
   eventOfMark,
   maxRecords,
-  type NoteKind,
   type RevocationRecord,
   type RevocationStore,
   RevocationsFull,
@@ -91,21 +90,12 @@ export interface RevocationParts {
   doubtOf(claims: JsonObject): number | undefined;
   /** Sets cutoffs of events. Resolves once they are stored and applied here. */
   set(cutoffs: readonly EventCutoff[]): Promise<void>;
-  /** Stores records. Rejects with `RevocationsFull` if there are too many. */
-  write(records: readonly RevocationRecord[]): Promise<void>;
   /** True once everything in the store was loaded. */
   isLoaded(): boolean;
-  /** Stores a fact about a stream, with a time (seconds) as its mark. */
-  note(
-    stream: string,
-    kind: NoteKind,
-    name: string,
-    note: { readonly mark: number; readonly seconds: number },
-  ): Promise<void>;
-  markOf(scope: string, kind: NoteKind, name: string): number | undefined;
+  /** Stores that a stream was verified now, for some seconds. */
+  noteVerified(stream: string, seconds: number): Promise<void>;
+  readonly markOf: Cutoffs['markOf'];
   records(): Iterable<RevocationRecord>;
-  /** Adds a reason to refuse valid tokens of an issuer with `revocation_unknown`. */
-  addDoubt(isUnknown: (issuer: unknown) => boolean): void;
   /** Calls for each checked token without `sid`. */
   onNoSession: (() => void) | undefined;
 }
@@ -141,7 +131,6 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   const { maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
   checkOptions({ ...options, store, stale, maxTokenLifetime, clockTolerance });
   const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
-  const doubts = new Set<(issuer: unknown) => boolean>();
   let contactAt = monotonic();
   let rejected = 0;
   let invalid = 0;
@@ -152,7 +141,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   });
 
   const withoutContact = (): number => monotonic() - contactAt;
-  if (stale === 'refuse') doubts.add(() => withoutContact() > staleAfter);
+  const isUnknown = (): boolean => stale === 'refuse' && withoutContact() > staleAfter;
 
   const close = store.follow({
     apply(records) {
@@ -214,10 +203,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
       const revoked = own.refuseRevoked(claims);
       if (revoked !== undefined) return revoked;
-      if (doubts.size > 0) {
-        for (const isUnknown of doubts) if (isUnknown(claims['iss'])) return new Refused('revocation_unknown');
-      }
-      return undefined;
+      return isUnknown() ? new Refused('revocation_unknown') : undefined;
     },
     refuseRevoked(claims) {
       const found = cutoffs.find(claims);
@@ -229,12 +215,11 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       return found?.isCertain === false ? found.mark : undefined;
     },
     set,
-    write,
     isLoaded: () => loaded,
-    note: (stream, kind, name, { mark, seconds }) => write([[stream, kind, name, mark, Math.ceil(now() + seconds)]]),
+    noteVerified: (stream, seconds) =>
+      write([[`stream:${stream}`, 'verified', '', encodeMark(now(), 'revoke'), Math.ceil(now() + seconds)]]),
     markOf: cutoffs.markOf,
     records: () => cutoffs.records(),
-    addDoubt: (isUnknown) => void doubts.add(isUnknown),
     onNoSession: undefined,
   };
   const revocations: Revocations = {
@@ -278,7 +263,7 @@ function describeRevoked(mark: number, kind: CutoffKind): Refused {
 
 function checkOptions(options: Required<Omit<RevocationsOptions, 'now'>> & Pick<RevocationsOptions, 'now'>): void {
   const { store, maxTokenLifetime, clockTolerance, stale, now } = options;
-  const isStore = (['write', 'follow', 'lease'] as const).every((name) => typeof Object(store)[name] === 'function');
+  const isStore = (['write', 'follow'] as const).every((name) => typeof Object(store)[name] === 'function');
   if (!isStore)
     throw new TypeError('store: write createMemoryRevocationStore(), or await createRedisRevocationStore(url)');
   if (!(maxTokenLifetime >= 1 && maxTokenLifetime <= maxLifetime)) {

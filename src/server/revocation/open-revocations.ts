@@ -72,7 +72,7 @@ export async function openRevocations(options: OpenOptions): Promise<OwnedRevoca
 /** Returns revocations for an explanation outside the service: lifetimes are checked, and cutoffs are unknown. */
 export function explainRevocations(settings: Settings): { readonly revocations?: Revocations } {
   if (!hasRevocations(settings)) return {};
-  const store = { write: async () => undefined, follow: () => () => undefined, lease: async () => false };
+  const store = { write: async () => undefined, follow: () => () => undefined };
   return { revocations: openWith(settings, store) };
 }
 
@@ -174,11 +174,7 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
       const message = event.cause instanceof Error ? event.cause.message : 'unknown';
       log.write('warn', 'signals_stream_failed', { stream, message });
     }
-    if (event.type !== 'opened') return;
-    log.write('info', 'signals_stream_opened', { stream });
-    if (!event.needsSubjects) return;
-    const fix = 'The transmitter sends no event before subjects are added to the stream. Add them at the transmitter.';
-    log.write('warn', 'signals_default_subjects', { stream, fix });
+    if (event.type === 'opened') log.write('info', 'signals_stream_opened', { stream });
   };
 }
 
@@ -197,7 +193,7 @@ function registerMetrics(metrics: Metrics, { settings, revocations, signals }: W
   if (signals === undefined) return;
   metrics.gauge({
     name: 'portcullis_signals_stream_stale',
-    help: 'Streams that were not verified for two periods, or are paused: 1 or 0.',
+    help: 'Streams without a verification event for two periods: 1 or 0.',
     read: () =>
       Object.fromEntries(
         signals.streams.map(({ options, isStale }) => [`{stream="${escapeLabel(options.name)}"}`, isStale() ? 1 : 0]),

@@ -194,15 +194,6 @@ describe('contact', () => {
     expect(second.check({ sub: 'eve' })).toBeUndefined();
   });
 
-  it('a doubt about an issuer → revocation_unknown, and revoked_token for a known cutoff', async () => {
-    const { set, check, parts } = open();
-    await set({});
-    parts.addDoubt((iss) => iss === issuer);
-    expect(check({})).toBe('revoked_token');
-    expect(check({ sub: 'bob' })).toBe('revocation_unknown');
-    expect(check({ iss: 'https://other.example/' })).toBeUndefined();
-  });
-
   it('a store that fails → the cutoff is not reported as set', async () => {
     const store = { ...createMemoryRevocationStore(), write: async () => Promise.reject(new Error('away')) };
     const { set, check } = open({ store });

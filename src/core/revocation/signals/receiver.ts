@@ -14,7 +14,7 @@ import { requireOwnServer } from '../../resource-server/own-server.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import type { RevocationParts } from '../revocations.ts';
-import { addStreamDoubts, isError, type OpenStream, openStream, type StreamEvent } from './stream.ts';
+import { isError, type OpenStream, openStream, type StreamEvent } from './stream.ts';
 import { readStreams, type StreamOptions } from './stream-options.ts';
 
 /** Options of `createSignalsReceiver`. */
@@ -54,16 +54,15 @@ export function openSignals(
   });
   const { streams: written, onStreamEvent, ...keyOptions } = options;
   const read = readStreams(written);
-  const outbound = createOutbound(keyOptions, read.length);
+  const outbound = createOutbound(keyOptions);
   const emit = (event: StreamEvent): void => void attempt(onStreamEvent, event);
   const streams = read.map((stream) => openStream(stream, { revocations, outbound, keyOptions, emit, now }));
-  addStreamDoubts(streams, revocations);
 
   const push = async (
     { options: stream, receive }: OpenStream,
     { request, readBody }: EventPost,
   ): Promise<EventResponse> => {
-    if (!isSameSecret(request.headers.get('authorization') ?? '', stream.authorization ?? '')) return unauthenticated;
+    if (!isSameSecret(request.headers.get('authorization') ?? '', stream.authorization)) return unauthenticated;
     if (!isMediaType(request.headers.get('content-type'), 'application/secevent+jwt')) {
       return refuse('invalid_request', 'The content type is not application/secevent+jwt.');
     }
@@ -80,7 +79,7 @@ export function openSignals(
     route: signalsRoute,
     serves: servesSignals,
     async respond(post, path) {
-      const stream = streams.find(({ options: { name, delivery } }) => delivery === 'push' && path === prefix + name);
+      const stream = streams.find(({ options: { name } }) => path === prefix + name);
       if (stream === undefined) return unknownStream;
       if (post.request.method !== 'POST') return onlyPost;
       // A store that failed: the transmitter sends the event again.

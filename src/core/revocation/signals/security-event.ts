@@ -3,35 +3,27 @@ import { Refused } from '../../refused.ts';
 import { hasAudience } from '../../token/claims.ts';
 import { type EventIssuer, verifyEventToken } from '../../token/event-token.ts';
 import type { EventCutoff } from '../revocations.ts';
-import { signalOfType, updateType, verificationType } from './signal-names.ts';
+import { signalOfType, verificationType } from './signal-names.ts';
 import type { Stream } from './stream-options.ts';
-import type { RemoteStream } from './transmitter.ts';
 
 export type SecurityEvent =
   | { readonly kind: 'cutoff'; readonly cutoff: EventCutoff }
-  /** `state` is `undefined` if nothing was requested. */
-  | { readonly kind: 'verification'; readonly state: string | undefined }
-  | { readonly kind: 'update'; readonly isPaused: boolean }
+  | { readonly kind: 'verification' }
   /** Nothing to do: an event that is not listed, or a subject that no token can be found by. */
   | { readonly kind: 'ignored'; readonly cause: 'event' | 'subject_unsupported' | 'subject_foreign' };
 
 /** Error codes for a transmitter (RFC 8935 §2.4). */
 export type SecurityEventError = 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience';
 
-export interface SecurityEventRules {
-  readonly stream: Stream;
-  readonly issuer: EventIssuer;
-  /** The stream as its transmitter describes it. */
-  readonly remote: Pick<RemoteStream, 'id' | 'audiences'>;
-}
-
 const types: ReadonlySet<string | undefined> = new Set(['secevent+jwt', 'application/secevent+jwt']);
 
 /** Verifies a security event token (RFC 8417). An `Refused` is about the key, which may have to be fetched. */
 export function readSecurityEvent(
   token: string,
-  { stream, issuer, remote }: SecurityEventRules,
+  stream: Stream,
+  issuer: EventIssuer,
 ): SecurityEvent | SecurityEventError | Refused {
+  const audiences = new Set([stream.audience]);
   let defect: SecurityEventError = 'invalid_request';
   const verified = verifyEventToken(token, {
     types,
@@ -41,7 +33,7 @@ export function readSecurityEvent(
       return new Refused('invalid_issuer');
     },
     accepts({ aud, iat, jti, sub, exp, events, sub_id: subject }) {
-      if (!hasAudience(aud, remote.audiences)) {
+      if (!hasAudience(aud, audiences)) {
         defect = 'invalid_audience';
         return false;
       }
@@ -51,33 +43,21 @@ export function readSecurityEvent(
       return hasOne && isNamed && isJsonObject(subject) && sub === undefined && exp === undefined;
     },
   });
-  if (!(verified instanceof Refused)) return interpret(verified.claims, stream, remote.id);
+  if (!(verified instanceof Refused)) return interpret(verified.claims, stream);
   if (verified.reason === 'unknown_kid' || verified.reason === 'keys_unavailable') return verified;
   return verified.reason === 'invalid_signature' || verified.reason === 'key_not_usable' ? 'invalid_key' : defect;
 }
 
-function interpret(
-  { events, sub_id: subject, iat }: JsonObject,
-  stream: Stream,
-  id: string,
-): SecurityEvent | SecurityEventError {
+function interpret({ events, sub_id: subject, iat }: JsonObject, stream: Stream): SecurityEvent {
   const [type = '', event] = Object.entries(events as Readonly<Record<string, JsonObject>>)[0] ?? []; // as was checked
-  const { state, status, event_timestamp: timestamp } = event ?? {};
-  // An event about a stream names it; it may be about another stream of this receiver (SSF 1.0 §8.1.4.1, §8.1.5).
-  const isAboutStream = type === verificationType || type === updateType;
-  if (isAboutStream && !isStream(subject as JsonObject, id)) return 'invalid_request'; // as was checked
-  if (type === verificationType) return { kind: 'verification', state: typeof state === 'string' ? state : undefined };
-  if (type === updateType) return { kind: 'update', isPaused: status !== 'enabled' };
+  if (type === verificationType) return { kind: 'verification' };
   const name = signalOfType.get(type);
   if (name === undefined || !stream.events.includes(name)) return { kind: 'ignored', cause: 'event' };
   const key = readSubject(subject as JsonObject, stream.issuer); // as was checked
   if (typeof key === 'string') return { kind: 'ignored', cause: `subject_${key}` };
+  const timestamp = event?.['event_timestamp'];
   const before = typeof timestamp === 'number' && timestamp >= 0 ? timestamp : Number(iat);
   return { kind: 'cutoff', cutoff: { issuer: stream.issuer, ...key, before, event: name } };
-}
-
-function isStream({ format, id }: JsonObject, stream: string): boolean {
-  return format === 'opaque' && id === stream;
 }
 
 /** Tokens that a subject identifies: those with this value. */

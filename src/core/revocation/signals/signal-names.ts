@@ -29,4 +29,3 @@ export const signalOfType: ReadonlyMap<string, SignalName> = new Map(
 );
 
 export const verificationType = `${base}/ssf/event-type/verification`;
-export const updateType = `${base}/ssf/event-type/stream-updated`;

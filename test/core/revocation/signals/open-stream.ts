@@ -5,7 +5,7 @@ import { openSignals, type Signals } from '../../../../src/core/revocation/signa
 import type { StreamEvent } from '../../../../src/core/revocation/signals/stream.ts';
 import type { StreamOptions } from '../../../../src/core/revocation/signals/stream-options.ts';
 import { until } from '../../../support/redis-store.ts';
-import { startTransmitter, type TestTransmitter, type TransmitterStream } from '../../../support/transmitter.ts';
+import { startTransmitter, type TestTransmitter } from '../../../support/transmitter.ts';
 
 export const issuer = 'https://idp.example/';
 export const authorization = 'Bearer pushed-secret';
@@ -38,18 +38,10 @@ export function receive(
   const revocations = createRevocations({ ...(store && { store }), ...(now && { now }) });
   const parts = readRevocations('test', revocations);
   const events: StreamEvent[] = [];
-  const push = options.delivery === 'poll' ? {} : { endpoint: 'https://api.example/shared-signals/idp', authorization };
   const signals = openSignals(
     {
       streams: {
-        idp: {
-          transmitter: transmitter.url,
-          issuer,
-          delivery: 'push',
-          ...push,
-          credentials: { token: 'management' },
-          ...options,
-        },
+        idp: { transmitter: transmitter.url, issuer, audience: transmitter.stream.aud, authorization, ...options },
       },
       ca: transmitter.ca,
       onStreamEvent: (event) => events.push(event),
@@ -90,7 +82,7 @@ export async function open(options: Options = {}) {
   options.prepare?.(transmitter);
   const receiver = receive(transmitter, options);
   await until(() => receiver.events.some(({ type }) => type === 'opened'));
-  const [remote] = transmitter.streams as [TransmitterStream];
+  const remote = transmitter.stream;
   const send = (type: string, subject: object, event?: object, claims?: Readonly<Record<string, unknown>>) =>
     receiver.post(transmitter.event(remote, type, subject, event, claims));
   return { ...receiver, transmitter, remote, send };

@@ -1,83 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryRevocationStore } from '../../../../src/core/revocation/memory-store.ts';
-import type { RevocationStore } from '../../../../src/core/revocation/record.ts';
+import { encodeMark } from '../../../../src/core/revocation/record.ts';
 import { createRevocations, readRevocations } from '../../../../src/core/revocation/revocations.ts';
 import { openSignals } from '../../../../src/core/revocation/signals/receiver.ts';
-import { metadataUrl } from '../../../../src/core/revocation/signals/transmitter.ts';
+import { metadataUrl } from '../../../../src/core/revocation/signals/stream.ts';
 import { createTestIssuer } from '../../../../src/testing/index.ts';
 import { until } from '../../../support/redis-store.ts';
-import {
-  eventTypes,
-  type TestTransmitter,
-  type TransmitterBehaviour,
-  type TransmitterStream,
-} from '../../../support/transmitter.ts';
+import { eventTypes } from '../../../support/transmitter.ts';
 import { authorization, issuer, open, receive, session, start, user } from './open-stream.ts';
 
-describe('stream management', () => {
-  it('a stream that does not exist → created with endpoint, Authorization and events', async () => {
-    const { remote, transmitter, events } = await open();
-    expect(remote).toMatchObject({
-      delivery: {
-        method: 'urn:ietf:rfc:8935',
-        endpoint_url: 'https://api.example/shared-signals/idp',
-        authorization_header: authorization,
-      },
-      events_requested: [
-        'session-revoked',
-        'account-disabled',
-        'account-purged',
-        'credential-compromise',
-        'sessions-revoked',
-      ].map((name) => eventTypes[name as keyof typeof eventTypes]),
-    });
-    expect(transmitter.authorizations.filter((value) => value === 'Bearer management').length).toBeGreaterThan(1);
-    expect(events).toContainEqual({ type: 'opened', stream: 'idp', needsSubjects: true });
-  });
-
-  it('a restart → the stream is read, and not created again', async () => {
-    const { transmitter } = await open();
-    const again = receive(transmitter);
-    await until(() => again.events.some(({ type }) => type === 'opened'));
-    expect(transmitter.streams.length).toBe(1);
-    expect(transmitter.requests).not.toContain('DELETE /streams');
-  });
-
-  it('other events than before → the stream is updated', async () => {
-    const { transmitter } = await open();
-    const again = receive(transmitter, { events: ['session-revoked'] });
-    await until(() => again.events.some(({ type }) => type === 'opened'));
-    expect(transmitter.requests).toContain('PATCH /streams');
-    expect(transmitter.streams).toMatchObject([{ events_requested: [eventTypes['session-revoked']] }]);
-  });
-
-  it('409 for a second stream → the existing one is read and updated', async () => {
-    const { transmitter } = await open({
-      endpoint: 'https://old.example/shared-signals/idp',
-      prepare: ({ behaviour }) => (behaviour.oneStream = true),
-    });
-    const again = receive(transmitter);
-    await until(() => again.events.some(({ type }) => type === 'opened'));
-    expect(transmitter.streams).toMatchObject([
-      { delivery: { endpoint_url: 'https://api.example/shared-signals/idp' } },
-    ]);
-  });
-
-  it('client credentials → a token of the token endpoint', async () => {
-    const transmitter = await start();
-    const credentials = {
-      tokenEndpoint: `${new URL(transmitter.url).origin}/token`,
-      clientId: 'a:b',
-      clientSecret: 'ß',
-      scope: 'ssf.manage',
-    };
-    const receiver = receive(transmitter, { credentials });
-    await until(() => receiver.events.some(({ type }) => type === 'opened'));
-    expect(transmitter.authorizations).toContain(`Basic ${Buffer.from('a%3Ab:%C3%9F').toString('base64')}`);
-    expect(transmitter.authorizations).toContain('Bearer issued');
-    expect(transmitter.requests.filter((each) => each === 'POST /token').length).toBe(1);
-  });
-
+describe('metadata of the transmitter', () => {
   it.each([
     ['https://idp.example', 'https://idp.example/.well-known/ssf-configuration'],
     ['https://idp.example/', 'https://idp.example/.well-known/ssf-configuration'],
@@ -95,14 +27,13 @@ describe('stream management', () => {
   it.each([
     ['another issuer', { issuer: 'https://other.example' }],
     ['an http jwks_uri', { jwks_uri: 'http://idp.example/jwks' }],
-    ['an http endpoint', { configuration_endpoint: 'http://idp.example/streams' }],
   ])('metadata with %s → not opened', async (_title, metadata) => {
     const transmitter = await start();
     transmitter.behaviour.metadata = metadata;
     const { events, stream } = receive(transmitter);
     await until(() => events.some(({ type }) => type === 'failed'));
     expect(stream().state()).toBe('connecting');
-    expect(transmitter.streams).toEqual([]);
+    expect(transmitter.requests).not.toContain('GET /jwks');
   });
 
   it('a transmitter that is down → retried until it is up', async () => {
@@ -297,245 +228,68 @@ describe('verification', () => {
   const verify = async (stream: Awaited<ReturnType<typeof open>>, event: object) =>
     stream.send(eventTypes.verification, { format: 'opaque', id: stream.remote.stream_id }, event);
 
-  it('requested after creation, and the state matches → verified', async () => {
-    const { transmitter, parts, post, remote } = await open({
-      prepare: ({ behaviour }) => (behaviour.verifies = false),
-    });
-    await until(() => transmitter.requests.includes('POST /verify'));
-    const [record] = [...parts.records()].filter(([, kind]) => kind === 'state');
-    const state = record?.[2];
-    expect(parts.markOf('stream:idp', 'verified', '')).toBeUndefined();
-    const token = transmitter.event(
-      remote,
-      eventTypes.verification,
-      { format: 'opaque', id: remote.stream_id },
-      { state },
-    );
-    expect(await post(token)).toMatchObject({ status: 202 });
-    expect(parts.markOf('stream:idp', 'verified', '')).toBeGreaterThan(0);
+  it.each([{}, { state: 'of the administrator' }])('%j → 202, and the stream is ok for two periods', async (event) => {
+    let time = Math.floor(Date.now() / 1000);
+    const stream = await open({ verifyEvery: 300, now: () => time });
+    time += 600;
+    expect(stream.stream().state()).toBe('ok');
+    time += 1;
+    expect([stream.stream().state(), stream.reasonOf()]).toEqual(['stale', undefined]);
+    expect(await verify(stream, event)).toMatchObject({ status: 202 });
+    time += 600;
+    expect(stream.stream().state()).toBe('ok');
+    time += 1;
+    expect(stream.stream().state()).toBe('stale');
+    expect(stream.outcomes()).toEqual(['verification']);
   });
 
-  it('unsolicited without state → accepted, and does not count', async () => {
-    const stream = await open({ prepare: ({ behaviour }) => (behaviour.verifies = false) });
+  it('no verifyEvery → never stale, and nothing is stored', async () => {
+    let time = Math.floor(Date.now() / 1000);
+    const stream = await open({ now: () => time });
     expect(await verify(stream, {})).toMatchObject({ status: 202 });
-    expect(stream.parts.markOf('stream:idp', 'verified', '')).toBeUndefined();
+    time += 1_000_000;
+    expect([stream.stream().state(), stream.revocations.status().cutoffs]).toEqual(['ok', 0]);
   });
 
-  it('another state → refused', async () => {
-    const stream = await open({ prepare: ({ behaviour }) => (behaviour.verifies = false) });
-    expect(await verify(stream, { state: 'guessed' })).toMatchObject({ status: 400, body: { err: 'invalid_request' } });
-  });
-
-  it('the state of another stream → refused', async () => {
-    const store = createMemoryRevocationStore();
-    const stream = await open({ store, prepare: ({ behaviour }) => (behaviour.verifies = false) });
-    await stream.parts.note('stream:other', 'state', 'foreign', { mark: 1, seconds: 60 });
-    expect(await verify(stream, { state: 'foreign' })).toMatchObject({ status: 400 });
-  });
-
-  it('a response that reaches another instance → both are verified', async () => {
-    const store = createMemoryRevocationStore();
-    const transmitter = await start();
-    transmitter.behaviour.verifies = false;
-    const first = receive(transmitter, { store });
-    await until(() => transmitter.requests.includes('POST /verify'));
-    const second = receive(transmitter, { store });
-    await until(() => second.events.some(({ type }) => type === 'opened'));
-    const state = [...first.parts.records()].find(([, kind]) => kind === 'state')?.[2];
-    const [remote] = transmitter.streams as [TransmitterStream];
-    const about = { format: 'opaque', id: remote.stream_id };
-    expect(await second.post(transmitter.event(remote, eventTypes.verification, about, { state }))).toMatchObject({
-      status: 202,
-    });
-    expect(first.parts.markOf('stream:idp', 'verified', '')).toBeGreaterThan(0);
-  });
-
-  it('no verification for two periods → stale; tokens get revocation_unknown, and a token with a known cutoff revoked_token', async () => {
+  it('an event that reaches another instance → both are verified', async () => {
     let time = Math.floor(Date.now() / 1000);
-    const { stream, reasonOf, send } = await open({
-      onStale: 'refuse',
-      now: () => time,
-      prepare: ({ behaviour }) => (behaviour.verifies = false),
-    });
-    await send(eventTypes['account-disabled'], { ...user, sub: 'eve' });
-    expect([stream().state(), reasonOf()]).toEqual(['ok', undefined]);
+    const options = { store: createMemoryRevocationStore(), verifyEvery: 300, now: () => time };
+    const first = await open(options);
+    const second = receive(first.transmitter, options);
     time += 601;
-    expect([stream().state(), reasonOf(), reasonOf({ sub: 'eve', iat: time - 700 })]).toEqual([
-      'stale',
-      'revocation_unknown',
-      'revoked_token',
-    ]);
-    expect(reasonOf({ iss: 'https://other.example/' })).toBeUndefined();
+    expect([first.stream().state(), second.stream().isStale()]).toEqual(['stale', true]);
+    expect(await verify(first, {})).toMatchObject({ status: 202 });
+    expect([first.stream().state(), second.stream().isStale()]).toEqual(['ok', false]);
   });
 
-  it('a stale stream, onStale accept → tokens pass', async () => {
+  it('a time in the future in the store → becomes now', async () => {
     let time = Math.floor(Date.now() / 1000);
-    const { stream, reasonOf } = await open({
-      now: () => time,
-      prepare: ({ behaviour }) => (behaviour.verifies = false),
-    });
+    const memory = createMemoryRevocationStore();
+    const { parts, stream } = await open({ store: memory, verifyEvery: 300, now: () => time });
+    await memory.write([['stream:idp', 'verified', '', encodeMark(time + 86_400, 'revoke'), time + 100_000]]);
+    expect(parts.markOf('stream:idp', 'verified', '')).toBe(encodeMark(time, 'revoke'));
     time += 601;
-    expect([stream().state(), reasonOf()]).toEqual(['stale', undefined]);
-  });
-
-  it('a transmitter with a longer interval → its interval counts', async () => {
-    let time = Math.floor(Date.now() / 1000);
-    const { stream, transmitter } = await open({
-      now: () => time,
-      prepare: ({ behaviour }) => Object.assign(behaviour, { verifies: false, minVerification: 1000 }),
-    });
-    await until(() => transmitter.requests.includes('POST /verify'));
-    time += 601;
-    expect(stream().state()).toBe('ok');
-    time += 1500;
     expect(stream().state()).toBe('stale');
   });
-
-  it('stream-updated paused, then enabled within a millisecond → paused, then ok', async () => {
-    const time = Math.floor(Date.now() / 1000);
-    const stream = await open({ now: () => time });
-    const about = { format: 'opaque', id: stream.remote.stream_id };
-    expect(await stream.send(eventTypes['stream-updated'], about, { status: 'paused' })).toMatchObject({ status: 202 });
-    expect(stream.stream().state()).toBe('paused');
-    await stream.send(eventTypes['stream-updated'], about, { status: 'enabled' });
-    expect(stream.stream().state()).toBe('ok');
-  });
-
-  it('paused by the status endpoint → paused', async () => {
-    const { stream } = await open({ prepare: ({ behaviour }) => (behaviour.streamStatus = 'paused') });
-    await until(() => stream().state() === 'paused');
-  });
-
-  it('a transmitter without verification → push is stale only if it is paused', async () => {
-    let time = Math.floor(Date.now() / 1000);
-    const { stream, parts } = await open({
-      now: () => time,
-      prepare: ({ behaviour }) => (behaviour.hasVerification = false),
-    });
-    await until(() => parts.markOf('stream:idp', 'unverifiable', '') !== undefined);
-    time += 10_000;
-    expect(stream().state()).toBe('ok');
-  });
 });
 
-describe('poll', () => {
-  const subject = { format: 'complex', user, session };
-
-  it('events → cutoffs, acknowledged after they were stored; a verification too', async () => {
-    const { transmitter, remote, reasonOf, parts } = await open({ delivery: 'poll' });
-    const jti = transmitter.hold(transmitter.event(remote, eventTypes['session-revoked'], subject));
-    await until(() => transmitter.acknowledged.includes(jti));
-    expect(reasonOf()).toBe('revoked_token');
-    await until(() => parts.markOf('stream:idp', 'verified', '') !== undefined);
-  });
-
-  it('an invalid token → setErrs, and the next event still arrives', async () => {
-    const { transmitter, remote, reasonOf } = await open({ delivery: 'poll' });
-    const bad = transmitter.hold(transmitter.sign(remote, { sub_id: user, events: {} }));
-    const good = transmitter.hold(transmitter.event(remote, eventTypes['account-disabled'], user));
-    await until(() => transmitter.acknowledged.includes(good));
-    expect(transmitter.refused).toEqual({
-      [bad]: { err: 'invalid_request', description: 'The security event token is not valid.' },
-    });
-    expect(reasonOf()).toBe('revoked_token');
-  });
-
-  it('a store that fails → not acknowledged until it is stored', async () => {
-    const memory = createMemoryRevocationStore();
-    let isAway = false;
-    const store: RevocationStore = {
-      ...memory,
-      write: async (records) => (isAway ? Promise.reject(new Error('away')) : memory.write(records)),
-    };
-    const { transmitter, remote, reasonOf } = await open({ delivery: 'poll', store });
-    isAway = true;
-    const jti = transmitter.hold(transmitter.event(remote, eventTypes['session-revoked'], subject));
-    const polls = transmitter.requests.length;
-    await until(() => transmitter.requests.length > polls + 1);
-    expect(transmitter.acknowledged).not.toContain(jti);
-    isAway = false;
-    await until(() => transmitter.acknowledged.includes(jti));
-    expect(reasonOf()).toBe('revoked_token');
-  }, 30_000);
-
-  it('a transmitter that does not wait, promises more or repeats itself → a poll at most every 5 s', async () => {
-    const invalid = (transmitter: TestTransmitter, remote: TransmitterStream) =>
-      transmitter.sign(remote, { sub_id: user, events: {} });
-    // The poll after a new event acknowledges it at once.
-    const cases: [Partial<TransmitterBehaviour>, typeof invalid?][] = [
-      [{}],
-      [{ moreAvailable: true }],
-      [{ repeats: true }, (transmitter, remote) => transmitter.event(remote, eventTypes['session-revoked'], user)],
-      [{ repeats: true, moreAvailable: true }, invalid],
-    ];
-    const startedAt = Date.now();
-    const early = cases.map(async ([behaviour, sign]) => {
-      const prepare = (prepared: TestTransmitter) =>
-        Object.assign(prepared.behaviour, { pollWait: 0, hasVerification: false, ...behaviour });
-      const { transmitter, remote } = await open({ delivery: 'poll', prepare });
-      if (sign !== undefined) transmitter.hold(sign(transmitter, remote));
-      await until(() => transmitter.polls.length >= (sign === undefined ? 3 : 4));
-      // A poll that is noticed late lets the next one seem early, so each is compared with the start. Timers may fire early.
-      return Math.max(...transmitter.polls.map((at, index) => index - Math.floor((at - startedAt + 50) / 5000)));
-    });
-    // On a busy host polls are late.
-    const most = [0, 0, 1, 1];
-    expect((await Promise.all(early)).map((count, index) => Math.max(count, most[index] ?? 0))).toEqual(most);
-  }, 30_000);
-
-  it('two instances → one polls', async () => {
-    const memory = createMemoryRevocationStore();
-    let holder: unknown;
-    const take = (name: string): boolean => {
-      holder ??= name;
-      return holder === name;
-    };
-    const storeOf = (name: string): RevocationStore => ({ ...memory, lease: async () => take(name) });
-    const transmitter = await start();
-    const first = receive(transmitter, { delivery: 'poll', store: storeOf('first') });
-    await until(() => transmitter.requests.includes('POST /poll'));
-    const second = receive(transmitter, { delivery: 'poll', store: storeOf('second') });
-    await until(() => second.events.some(({ type }) => type === 'opened'));
-    const [remote] = transmitter.streams as [TransmitterStream];
-    const jti = transmitter.hold(transmitter.event(remote, eventTypes['session-revoked'], subject));
-    await until(() => transmitter.acknowledged.includes(jti));
-    expect([first.outcomes().includes('cutoff'), second.outcomes()]).toEqual([true, []]);
-    expect([first.reasonOf(), second.reasonOf()]).toEqual(['revoked_token', 'revoked_token']);
-  });
-});
+const valid = { transmitter: 'https://idp.example', issuer, audience: 'a', authorization };
 
 it.each([
   ['no streams', {}, 'streams'],
   ['a bad name', { 'A b': {} }, 'name'],
   ['an unknown member', { idp: { foo: 1 } }, 'foo'],
-  ['http', { idp: { transmitter: 'http://idp.example' } }, 'transmitter'],
-  ['no issuer', { idp: { transmitter: 'https://idp.example', delivery: 'poll' } }, 'issuer'],
-  ['no delivery', { idp: { transmitter: 'https://idp.example', issuer } }, 'delivery'],
-  [
-    'push without endpoint',
-    { idp: { transmitter: 'https://idp.example', issuer, delivery: 'push', authorization } },
-    'endpoint',
-  ],
-  [
-    'push without Authorization',
-    { idp: { transmitter: 'https://idp.example', issuer, delivery: 'push', endpoint: 'https://x.example' } },
-    'authorization',
-  ],
-  [
-    'an unknown event',
-    { idp: { transmitter: 'https://idp.example', issuer, delivery: 'poll', events: ['logout'] } },
-    'events',
-  ],
-  [
-    'verifyEvery 0',
-    { idp: { transmitter: 'https://idp.example', issuer, delivery: 'poll', verifyEvery: 0 } },
-    'verifyEvery',
-  ],
-  [
-    'another onStale',
-    { idp: { transmitter: 'https://idp.example', issuer, delivery: 'poll', onStale: 'x' } },
-    'onStale',
-  ],
+  ['http', { idp: { ...valid, transmitter: 'http://idp.example' } }, 'transmitter'],
+  ['no issuer', { idp: { ...valid, issuer: '' } }, 'issuer'],
+  ['a list as the audience', { idp: { ...valid, audience: ['a'] } }, 'audience'],
+  ['no Authorization', { idp: { ...valid, authorization: '' } }, 'authorization'],
+  ['an unknown event', { idp: { ...valid, events: ['logout'] } }, 'events'],
+  ['verifyEvery 0', { idp: { ...valid, verifyEvery: 0 } }, 'verifyEvery'],
+  ['verifyEvery of two days', { idp: { ...valid, verifyEvery: 172_800 } }, 'verifyEvery'],
+  ['delivery', { idp: { ...valid, delivery: 'push' } }, 'delivery was removed: every stream is pushed'],
+  ['endpoint', { idp: { ...valid, endpoint: 'https://a.example' } }, 'endpoint was removed: register the URL'],
+  ['credentials', { idp: { ...valid, credentials: {} } }, 'credentials was removed: create the stream'],
+  ['onStale', { idp: { ...valid, onStale: 'refuse' } }, 'onStale was removed: alert on'],
 ])('streams with %s → TypeError', (_title, streams, name) => {
   const parts = readRevocations('test', createRevocations());
   expect(() => openSignals({ streams: streams as never }, parts)).toThrow(name);
