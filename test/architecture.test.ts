@@ -80,6 +80,7 @@ const coreRanks: readonly (readonly string[])[] = [
   ['attempt.ts', 'failures.ts', 'likeliest-name.ts', 'package-folder.ts', 'platform.ts', 'shown-text.ts', 'version.ts'],
   ['option-members.ts', 'refused.ts'],
   ['checks.ts', 'shown-comparison.ts'],
+  ['walk.ts'],
   ['jose', 'http'],
   ['outbound', 'dpop'],
   ['keys', 'revocation', 'introspection'],

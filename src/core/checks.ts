@@ -308,7 +308,13 @@ export function createCheck<Facts>(
   return { id, reason: reasons[0], group, passes, details, compare };
 }
 
-export function refuseByFirst<Facts>(checks: readonly Check<Facts>[], facts: Facts): Refused | undefined {
+/** Returns the refusal of the first check that fails. A dry run notes each of them in its walk, and goes on. */
+export function refuseByFirst<Facts>(
+  checks: readonly Check<Facts>[],
+  facts: Facts,
+  walk?: { checks<F>(checks: readonly Check<F>[], facts: F): undefined },
+): Refused | undefined {
+  if (walk !== undefined) return walk.checks(checks, facts);
   for (const check of checks) if (!check.passes(facts)) return refuseBy(check, facts);
   return undefined;
 }

@@ -2,8 +2,8 @@ import { parseJsonObject } from '../core/jose/json.ts';
 import { Refused } from '../core/refused.ts';
 import { type DryCall, dryRun } from '../core/resource-server/dry-run.ts';
 import type { JudgementRules } from '../core/resource-server/judgement.ts';
-import type { Step } from '../core/resource-server/walk.ts';
 import type { AccessTokenRules, IssuerRules } from '../core/token/access-token.ts';
+import type { Step } from '../core/walk.ts';
 import type { Trial } from './causes/cause.ts';
 
 export interface TriedRun {
@@ -80,6 +80,7 @@ function changeCall({ call }: TriedRun, trial: Trial): DryCall {
   const get = (name: string): string | null => changed.get(name.toLowerCase()) ?? headers.get(name);
   return {
     ...call,
+    introspection: undefined,
     request: { method, url, target, headers: { get }, ...(bindings !== undefined && { bindings }) },
   };
 }

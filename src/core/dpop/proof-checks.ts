@@ -4,6 +4,7 @@ import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';
 import { findThumbprint, isKeyFor, isPublic } from '../jose/jwk.ts';
 import { findRefusedParameter, readAlg } from '../jose/jws.ts';
 import type { Comparison } from '../refused.ts';
+import type { Walk } from '../walk.ts';
 import { explainMismatch, normaliseUrl, showUrl } from './htu.ts';
 
 export interface ProofRequest {
@@ -16,6 +17,8 @@ export interface ProofRequest {
   readonly jkt: string;
   /** Seconds since the epoch. */
   readonly now: number;
+  /** Steps of a dry run: each check is made, also after a failed one, and no key is cached. */
+  readonly walk?: Walk | undefined;
 }
 
 export interface ProofHeaderFacts {

@@ -13,6 +13,7 @@ import {
   verifyJws,
 } from '../jose/jws.ts';
 import { Refused } from '../refused.ts';
+import type { Walk } from '../walk.ts';
 import type { Nonces, NonceVerdict } from './nonce.ts';
 import {
   type ProofRequest,
@@ -73,38 +74,57 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   // bound to are cached, so that no attacker can evict other keys. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
-  const findKey = ({ header, headerText }: Jws, jkt: string): KeyObject | Refused => {
+  const findKey = ({ header, headerText }: Jws, jkt: string, walk: Walk | undefined): KeyObject | Refused => {
     const jwk = header['jwk'] as JsonObject; // as the checks of the header have found
-    const foreign = refuseByFirst(proofKeyChecks, { jwk, jkt });
+    const foreign = refuseByFirst(proofKeyChecks, { jwk, jkt }, walk);
     if (foreign !== undefined) return foreign;
+    if (walk !== undefined) return walk.stage('proof_key_form', importProofKey(jwk));
     const key = keys.peek(jkt)?.key ?? importProofKey(jwk);
     if (!(key instanceof Refused)) keys.set(jkt, { key, header, headerText });
     return key;
   };
 
-  return (request) => {
-    const known = keys.get(request.jkt);
-    const jws = readProof(request.proof, { get: (text) => (text === known?.headerText ? known.header : undefined) });
-    if (jws instanceof Refused) return jws;
-    const badHeader = refuseByFirst(proofHeaderChecks, { header: jws.header, algorithms: accepted });
-    if (badHeader !== undefined) return badHeader;
-    const claims = readProofClaims(jws);
-    if (claims instanceof Refused) return claims;
-    const badClaim = refuseByFirst(proofClaimChecks, { claims, request });
-    if (badClaim !== undefined) return badClaim;
+  const refuseSignature = (jws: Jws, { jkt, walk }: ProofRequest, known: KnownKey | undefined): Refused | undefined => {
+    if (walk?.hasPassed(...proofHeaderChecks.map(({ id }) => id)) === false) {
+      return walk.leave('blocked', 'proof_key', 'proof_key_form', 'proof_signature');
+    }
     // The same string as a verified header: it names the same key.
-    const key = known?.header === jws.header ? known.key : findKey(jws, request.jkt);
-    if (key instanceof Refused) return key;
-    const algorithm = readAlg(jws.header['alg']) as Algorithm; // so are these two
-    const { jti, iat, nonce } = claims as unknown as ProofClaims;
-    if (!verifyJws(jws, algorithm, key)) return new Refused('invalid_proof_signature');
-    const verdict = judgeNonce(nonce, nonces, request.now);
-    if (verdict instanceof Refused) return verdict;
+    const key = known?.header === jws.header ? known.key : findKey(jws, jkt, walk);
+    if (key instanceof Refused) {
+      walk?.leave('blocked', 'proof_signature');
+      return key;
+    }
+    const algorithm = readAlg(jws.header['alg']) as Algorithm; // as the checks of the header have found
+    const refusal = verifyJws(jws, algorithm, key) ? undefined : new Refused('invalid_proof_signature');
+    walk?.stage('proof_signature', refusal);
+    return refusal;
+  };
+
+  return (request) => {
+    const { walk, now } = request;
+    const known = walk === undefined ? keys.get(request.jkt) : undefined;
+    const jws = readProof(request.proof, { get: (text) => (text === known?.headerText ? known.header : undefined) });
+    walk?.stage('proof', jws);
+    if (jws instanceof Refused) return jws;
+    const badHeader = refuseByFirst(proofHeaderChecks, { header: jws.header, algorithms: accepted }, walk);
+    if (badHeader !== undefined) return badHeader;
+    const claims = parseJsonObject(jws.payload) ?? new Refused('malformed_proof');
+    walk?.stage('proof_claims_form', claims);
+    if (claims instanceof Refused) return claims;
+    const badClaim = refuseByFirst(proofClaimChecks, { claims, request }, walk);
+    if (badClaim !== undefined) return badClaim;
+    const unsigned = refuseSignature(jws, request, known);
+    if (unsigned !== undefined && walk === undefined) return unsigned;
+    const { jti, iat, nonce } = claims as unknown as ProofClaims; // so are these
+    const verdict = nonces && judgeNonce(nonce, nonces, now);
+    if (nonces !== undefined) walk?.stage('proof_nonce', verdict);
+    const refusal = verdict instanceof Refused ? verdict : walk?.refusal();
+    if (refusal !== undefined) return refusal;
     return {
       jkt: request.jkt,
       jti,
       expires: iat + proofLifetime,
-      ...(verdict === 'previous' && nonces !== undefined && { nonce: nonces.issue(request.now) }),
+      ...(verdict === 'previous' && nonces !== undefined && { nonce: nonces.issue(now) }),
       ...(nonce !== undefined && { sentNonce: nonce }),
     };
   };
@@ -121,7 +141,7 @@ function readProofAlgorithms(names: readonly string[] = ['ES256']): ReadonlySet<
   return new Set(names);
 }
 
-export function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
+function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
   // RFC 9449 §4.3 (1): headers of one name reach us joined by commas, which no JWS has.
   if (proof.includes(',')) return new Refused('multiple_dpop_proofs');
   if (proof.length > maxProofLength) return new Refused('proof_too_large');
@@ -129,24 +149,14 @@ export function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
   return typeof jws === 'string' ? new Refused('malformed_proof', { context: { defect: jws } }) : jws;
 }
 
-/** The claims of a proof, not yet looked into. */
-export function readProofClaims({ payload }: Jws): JsonObject | Refused {
-  return parseJsonObject(payload) ?? new Refused('malformed_proof');
-}
-
-export function importProofKey(jwk: JsonObject): KeyObject | Refused {
+function importProofKey(jwk: JsonObject): KeyObject | Refused {
   const key = importPublicJwk(jwk);
   return typeof key === 'string' ? new Refused('malformed_proof_jwk', { context: { defect: key } }) : key;
 }
 
-/** Checks the nonce (RFC 9449 §4.3 (10)). Returns `undefined` if none is required. */
-export function judgeNonce(
-  nonce: string | undefined,
-  nonces: Nonces | undefined,
-  now: number,
-): NonceVerdict | Refused | undefined {
-  if (nonces === undefined) return undefined;
-  if (nonce === undefined) return new Refused('missing_proof_nonce');
+/** Checks the nonce (RFC 9449 §4.3 (10)). In a dry run its form may be wrong. */
+function judgeNonce(nonce: unknown, nonces: Nonces, now: number): NonceVerdict | Refused {
+  if (typeof nonce !== 'string') return new Refused('missing_proof_nonce');
   const verdict = nonces.check(nonce, now);
   return verdict === 'invalid' ? new Refused('invalid_proof_nonce') : verdict;
 }

@@ -21,10 +21,11 @@ import {
   type ValidToken,
   verifyAccessToken,
 } from '../token/access-token.ts';
-import { bindingChecks, type CertificateBinding } from '../token/claims.ts';
+import { bindingChecks, type CertificateBinding, type Confirmation, certificateChecks } from '../token/claims.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
 import type { WithdrawalStep } from '../token/withdrawal.ts';
+import type { Walk } from '../walk.ts';
 import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuers/issuer-list.ts';
 import type { RefetchKeys } from './key-refetch.ts';
@@ -67,13 +68,15 @@ export type Judge = (
 
 type Verified = ValidToken | AccessError;
 
-interface ReadRequest {
+export interface ReadRequest {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;
   readonly url: ExternalUrl;
   readonly credentials: Credentials;
   /** The token, or the JWT inside an encrypted one. */
   readonly text: string;
+  /** Steps of a dry run. */
+  readonly walk?: Walk;
 }
 
 const anyToken = checkPolicy({});
@@ -84,6 +87,7 @@ const leastRecheck = 1;
 /** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
 export function createJudge(rules: JudgementRules): Judge {
   const { decryption, introspections, withdrawal, replay, nonces, now } = rules;
+  const { verifyByIntrospections, verifyBinding } = openStages(rules);
 
   return async (request, policy, connection) => {
     try {
@@ -175,6 +179,16 @@ export function createJudge(rules: JudgementRules): Judge {
     return token;
   }
 
+  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: readonly Introspection[]): Recheck {
+    const seconds = Math.max(leastRecheck, ...asked.map(({ maxSeconds }) => maxSeconds));
+    return { seconds, verify: () => verifyByIntrospections(trusted, call, asked) };
+  }
+}
+
+/** The stages that a dry run also makes. */
+export function openStages(rules: JudgementRules) {
+  return { verifyByIntrospections, verifyBinding };
+
   /** Verifies by the introspections of issuers that are trusted for this request, until one does not call it inactive. */
   async function verifyByIntrospections(
     trusted: AccessTokenRules,
@@ -193,11 +207,6 @@ export function createJudge(rules: JudgementRules): Judge {
     return result;
   }
 
-  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: readonly Introspection[]): Recheck {
-    const seconds = Math.max(leastRecheck, ...asked.map(({ maxSeconds }) => maxSeconds));
-    return { seconds, verify: () => verifyByIntrospections(trusted, call, asked) };
-  }
-
   async function verifyByIntrospection(
     { request, connection, credentials: { token: text } }: ReadRequest,
     asked: Introspection,
@@ -208,7 +217,11 @@ export function createJudge(rules: JudgementRules): Judge {
       const client = rules.readClientAddress(request, connection);
       const answer = await asked.introspect(text, hashToken(text), client, since);
       if (answer instanceof AccessError) return answer;
-      return verifyIntrospectedToken(answer, { token, issuer, audience, certificates: rules.certificates }, now());
+      return verifyIntrospectedToken(
+        answer,
+        { token, issuer, audience, certificates: rules.certificates },
+        rules.now(),
+      );
     };
     const valid = await verify();
     if ('reason' in valid) return valid;
@@ -218,16 +231,21 @@ export function createJudge(rules: JudgementRules): Judge {
   }
 
   function verifyBinding(
-    { jkt, certificate }: ValidToken,
-    { request, connection, url, credentials: { scheme, token, proof } }: ReadRequest,
-    seconds: number,
+    { jkt, certificate }: Confirmation,
+    { request, connection, url, credentials: { scheme, token, proof }, walk }: ReadRequest,
+    now: number,
   ): VerifiedProof | Refused | undefined {
-    if (jkt === undefined && certificate === undefined && scheme === 'Bearer') return undefined;
-    const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, connection);
-    if (presented instanceof Refused) return presented;
-    const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme });
+    if (certificate !== undefined) {
+      const presented = rules.readCertificate?.(request, connection);
+      walk?.stage('client_certificate', presented);
+      if (presented instanceof Refused) return presented;
+      const foreign = refuseByFirst(certificateChecks, { certificate, presented }, walk);
+      if (foreign !== undefined) return foreign;
+    } else walk?.leave('skipped', 'certificate_presented', 'certificate');
+    if (jkt === undefined && scheme === 'Bearer' && walk === undefined) return undefined;
+    const refusal = refuseByFirst(bindingChecks, { jkt, scheme }, walk);
     if (refusal !== undefined || jkt === undefined || proof === undefined) return refusal;
-    return rules.verifyProof({ proof, method: request.method, url, jkt, ath: hashToken(token), now: seconds });
+    return rules.verifyProof({ proof, method: request.method, url, jkt, ath: hashToken(token), now, walk });
   }
 }
 
@@ -245,7 +263,7 @@ function isReason(result: Verified, reason: Reason): boolean {
 }
 
 /** Returns the base64url SHA-256 of an access token, which `ath` of a proof must equal (RFC 9449 §4.2). */
-function hashToken(token: string): string {
+export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 

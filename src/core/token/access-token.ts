@@ -15,6 +15,7 @@ import {
 } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
+import type { Walk } from '../walk.ts';
 import {
   type CertificateBinding,
   type ClaimRules,
@@ -52,6 +53,8 @@ export interface AccessTokenRules {
   readonly certificates?: CertificateBinding;
   /** Headers of tokens that were verified; this adds to them. */
   readonly headers: KnownHeaders & { set(headerText: string, header: JsonObject): unknown };
+  /** Steps of a dry run: each check is made, also after a failed one. */
+  readonly walk?: Walk | undefined;
 }
 
 /** Content of a valid token. Frozen, so that requests can share it. */
@@ -119,29 +122,37 @@ export const issuerChecks: readonly Check<{ readonly header: JsonObject; readonl
  * `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
  */
 export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken | Refused {
+  const { walk } = rules;
   const jws = readToken(token, rules.headers);
+  walk?.stage('shape', jws);
   if (jws instanceof Refused) return jws;
   const claims = readClaims(jws);
+  walk?.stage('claims_form', claims);
   if (claims instanceof Refused) return claims;
   const { header, headerText } = jws;
-  const badHeader = refuseByFirst(headerChecks, { header, algorithms: rules.algorithms });
+  const badHeader = refuseByFirst(headerChecks, { header, algorithms: rules.algorithms }, walk);
   if (badHeader !== undefined) return badHeader.attest({ kid: header['kid'] });
-  const issuer = findIssuer(claims, rules.issuers);
+  const found = findIssuer(claims, rules.issuers);
+  const issuer = walk === undefined ? found : walk.proceed('issuer', found, findOnly(rules.issuers));
   if (issuer instanceof Refused) return issuer.attest({ kid: header['kid'] });
-  const badForIssuer = refuseByFirst(issuerChecks, { header, issuer });
+  const badForIssuer = refuseByFirst(issuerChecks, { header, issuer }, walk);
   if (badForIssuer !== undefined) return badForIssuer.attest({ kid: header['kid'] });
   const { kid } = header as JsonObject & { readonly kid: string }; // the checks above are the proof
-  const verifiedBy = verifySignature(jws, issuer, kid);
-  if (verifiedBy instanceof Refused) return verifiedBy.attest({ kid });
+  const verifiedBy = verifySignature(jws, issuer, walk);
+  if (verifiedBy instanceof Refused && walk === undefined) return verifiedBy.attest({ kid });
   // Only values signed by a trusted issuer are kept, so that no attacker can evict them.
   if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
-  const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now });
+  const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now }, walk);
   const scopes = readScopes(claims, issuer.scopeClaim);
   if (badClaim !== undefined) return badClaim.attest({ kid, claims, scopes });
-  const lacking = issuer.profile === undefined ? undefined : refuseByFirst(profileChecks, { claims });
+  const lacking = issuer.profile === undefined ? undefined : refuseByFirst(profileChecks, { claims }, walk);
   if (lacking !== undefined) return lacking.attest({ kid, claims, scopes });
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
+  walk?.stage('confirmation', confirmation);
   if (confirmation instanceof Refused) return confirmation.attest({ kid, claims, scopes });
+  if (verifiedBy instanceof Refused) return verifiedBy;
+  const refusal = walk?.refusal();
+  if (refusal !== undefined) return refusal;
   const { jkt, certificate } = confirmation;
   return {
     claims: readRegistered(claims),
@@ -184,22 +195,36 @@ export function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, Iss
   return issuer ?? refuseIssuer(iss, issuers);
 }
 
+function findOnly(issuers: ReadonlyMap<string, IssuerRules>): IssuerRules | undefined {
+  return issuers.size === 1 ? issuers.values().next().value : undefined;
+}
+
 /** A separate function: a closure would cost every token memory, even a valid one. */
 function refuseIssuer(received: unknown, issuers: ReadonlyMap<string, IssuerRules>): Refused {
   return new Refused('invalid_issuer', undefined, { compare: () => ({ expected: issuers.keys(), received }) });
 }
 
 /** Verifies a signature by a cached key of the issuer, which allows the algorithm. */
-export function verifySignature(jws: Jws, issuer: IssuerRules, kid: string): VerifiedBy | Refused {
-  const alg = String(jws.header['alg']);
+export function verifySignature(jws: Jws, issuer: IssuerRules, walk?: Walk): VerifiedBy | Refused {
+  if (walk?.hasPassed('alg', 'kid_form', 'issuer', 'issuer_alg', 'kid') === false) {
+    walk.leave('blocked', 'key', 'signature');
+    return new Refused('invalid_signature');
+  }
+  const { alg, kid } = jws.header as JsonObject & Record<'alg' | 'kid', string>; // the caller has checked them
   const verifiedBy = findKey(issuer, kid, alg);
-  if (verifiedBy instanceof Refused) return verifiedBy;
-  const algorithm = readAlg(alg) as Algorithm; // the caller has checked it
-  return verifyJws(jws, algorithm, verifiedBy.key) ? verifiedBy : new Refused('invalid_signature');
+  walk?.stage('key', verifiedBy);
+  if (verifiedBy instanceof Refused) {
+    walk?.leave('blocked', 'signature');
+    return verifiedBy;
+  }
+  const algorithm = readAlg(alg) as Algorithm; // so is this
+  const signed = verifyJws(jws, algorithm, verifiedBy.key) ? verifiedBy : new Refused('invalid_signature');
+  walk?.stage('signature', signed);
+  return signed;
 }
 
 /** Finds a cached key. The context names the trusted issuer, so that its keys can be fetched. */
-export function findKey(issuer: IssuerRules, kid: string, alg: string): VerifiedBy | Refused {
+function findKey(issuer: IssuerRules, kid: string, alg: string): VerifiedBy | Refused {
   const { keys } = issuer;
   const key = keys.find(kid, alg);
   if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };

@@ -226,12 +226,12 @@ export interface BindingFacts extends Confirmation {
 }
 
 /** Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is checked after these. */
-export const bindingChecks: readonly Check<BindingFacts>[] = [
-  createCheck(
-    'certificate_presented',
-    ({ certificate, presented }) => certificate === undefined || presented !== undefined,
-  ),
-  createCheck('certificate', ({ certificate, presented }) => certificate === undefined || presented === certificate),
+export const certificateChecks: readonly Check<Pick<BindingFacts, 'certificate' | 'presented'>>[] = [
+  createCheck('certificate_presented', ({ presented }) => presented !== undefined),
+  createCheck('certificate', ({ certificate, presented }) => presented === certificate),
+];
+
+export const bindingChecks: readonly Check<Pick<BindingFacts, 'jkt' | 'scheme'>>[] = [
   createCheck('bound_scheme', ({ jkt, scheme }) => jkt === undefined || scheme === 'DPoP'),
   createCheck('unbound_scheme', ({ jkt, scheme }) => jkt !== undefined || scheme === 'Bearer'),
 ];

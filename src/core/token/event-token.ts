@@ -37,6 +37,6 @@ export function verifyEventToken<I extends EventIssuer>(
   if (badHeader !== undefined) return badHeader;
   if (typeof kid !== 'string') return new Refused('missing_kid');
   if (!accepts(claims, issuer)) return new Refused('malformed_claims');
-  const verified = verifySignature(jws, issuer as unknown as IssuerRules, kid); // it reads the members of an EventIssuer
+  const verified = verifySignature(jws, issuer as unknown as IssuerRules); // it reads the members of an EventIssuer
   return verified instanceof Refused ? verified : { claims, issuer };
 }

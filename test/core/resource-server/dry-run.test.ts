@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { checks } from '../../../src/core/checks.ts';
 import { AccessError, failures, type Reason } from '../../../src/core/failures.ts';
+import type { Introspection } from '../../../src/core/introspection/introspection.ts';
 import { allOf, anyOf, checkPolicy } from '../../../src/core/policy/checked-policy.ts';
 import type { Policy } from '../../../src/core/policy/policy.ts';
 import { type DryRun, dryRun } from '../../../src/core/resource-server/dry-run.ts';
 import { requireOwnServer } from '../../../src/core/resource-server/own-server.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
+import { createRevocations } from '../../../src/core/revocation/revocations.ts';
 import { changeToken } from '../../../src/testing/flaws.ts';
 import { createTestIssuer, proofFlaws, tokenFlaws } from '../../../src/testing/index.ts';
 import { issuer as sceneIssuer } from '../../adapters/issuer.ts';
@@ -200,6 +202,61 @@ describe('undecided steps', () => {
       ['exp_form', 'follows'],
       ['exp', 'follows'],
     ]);
+  });
+});
+
+describe('checks of the application', () => {
+  it("isRevoked and a token with another key's signature → not called", async () => {
+    let calls = 0;
+    const server = open({ isRevoked: () => ++calls === 0 });
+    const forged = call({ authorization: `Bearer ${issuer.flawed('invalid_signature')}` });
+    const { steps } = await expectSame(server, forged);
+    expect(steps).toContainEqual(expect.objectContaining({ id: 'is_revoked', verdict: 'blocked' }));
+    expect(calls).toBe(0);
+  });
+
+  it('isRevoked throws → revocation_unknown', async () => {
+    const isRevoked = () => {
+      throw new Error('down');
+    };
+    expect((await expectSame(open({ isRevoked }), call(issuer.headers()))).reason).toBe('revocation_unknown');
+  });
+
+  it('find throws a refusal → its reason', async () => {
+    const find = () => {
+      throw new AccessError('insufficient_scope', { scopes: ['a'] });
+    };
+    const dry = await expectSame(open({ issuers: { find } }), call(issuer.headers()));
+    expect(dry.steps.find(({ verdict }) => verdict === 'fail')?.refusal?.scopes).toEqual(['a']);
+  });
+
+  it('cutoffs that are not loaded → undecided', async () => {
+    const store = { write: async () => undefined, follow: () => () => undefined, lease: async () => false };
+    const revocations = createRevocations({ store, now: () => now });
+    const dry = await run(open({ revocations }), call(issuer.headers()));
+    expect(dry).toMatchObject({ verdict: 'undecided', reason: undefined });
+    expect(dry.steps).toContainEqual(expect.objectContaining({ id: 'revocation', verdict: 'unknown' }));
+    revocations.close();
+  });
+
+  it.each([
+    [undefined, 'undecided'],
+    ['ask', 'admitted'],
+  ] as const)('an opaque token, introspection %s → %s', async (introspection, verdict) => {
+    const claims = { iss: issuer.issuer, aud: issuer.audience, exp: now + 60, iat: now, sub: 'ann', scope: 'a' };
+    const endpoint: Introspection = {
+      ...{ issuer: issuer.issuer, audience: 'required', maxSeconds: 0 },
+      handles: () => true,
+      introspect: () => ({ active: true, ...claims }),
+      status: () => ({ active: 0, inactive: 0, inFlight: 0, calls: { ok: 0, failed: 0 } }),
+      close: () => undefined,
+    };
+    const request = call({ authorization: 'Bearer opaque' });
+    const rules = requireOwnServer('run', open({ introspection: endpoint }));
+    const base = { request, connection: undefined, now, introspection };
+    expect((await dryRun(rules, { ...base, policy: checkPolicy({ scopes: ['a'] }) })).verdict).toBe(verdict);
+    const lacking = await dryRun(rules, { ...base, policy: checkPolicy({ scopes: ['b'] }) });
+    expect(lacking.reason).toBe(introspection === 'ask' ? 'insufficient_scope' : undefined);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   type BindingFacts,
   bindingChecks,
   type CertificateBinding,
+  certificateChecks,
   readConfirmation,
 } from '../../../src/core/token/claims.ts';
 
@@ -119,6 +120,8 @@ describe('a binding', () => {
     ['to a key, under Bearer', { jkt: thumbprint }, 'bound_token_as_bearer'],
     ['to nothing, under DPoP', { scheme: 'DPoP' }, 'unbound_token_as_dpop'],
   ])('%s → %s', (_name, facts, reason) => {
-    expect(refuseByFirst(bindingChecks, { ...free, ...facts })?.reason).toBe(reason);
+    const all = { ...free, ...facts };
+    const byCertificate = all.certificate === undefined ? undefined : refuseByFirst(certificateChecks, all);
+    expect((byCertificate ?? refuseByFirst(bindingChecks, all))?.reason).toBe(reason);
   });
 });

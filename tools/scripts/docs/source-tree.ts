@@ -16,6 +16,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/core/version.ts': 'the version of this package',
   'src/core/platform.ts': 'the runtime: Node, Bun, Deno, workerd',
   'src/core/refused.ts': 'a refusal as a value, with its evidence',
+  'src/core/walk.ts': 'steps of a dry run, which goes on after a failed check',
   'src/core/jose': 'strict JWS, algorithms as a table, JSON, base64url, JWK',
   'src/core/http': 'request, trust, external URL, credentials, client certificate, address of an upstream',
   'src/core/outbound': 'JSON over HTTPS from the provider, and its errors',
