@@ -1,6 +1,7 @@
-import { BlockList, isIP, isIPv6 } from 'node:net';
+import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Refused } from '../refused.ts';
+import { parseRanges } from './address-ranges.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 export interface ExternalUrl {
@@ -205,11 +206,6 @@ export type IsTrusted = (address: string | undefined) => boolean;
 
 // A check against the list takes microseconds, and a deployment has few proxies.
 const maxRememberedPeers = 256;
-const mappedPrefix = 96;
-const mapped = new BlockList();
-mapped.addSubnet('::ffff:0:0', mappedPrefix, 'ipv6');
-// Without a zone, which would be dropped silently: the entry would then cover more than it says.
-const entryGrammar = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/;
 
 /**
  * Parses the trusted peers once. A list trusts no peer that it cannot see; an IPv4 entry covers the IPv4-mapped spelling of a
@@ -218,35 +214,7 @@ const entryGrammar = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/;
 export function parseTrust(trust: Trust): IsTrusted {
   if (trust === 'none') return () => false;
   if (trust === 'all') return () => true;
-  const list = new BlockList();
-  for (const entry of trust) addEntry(list, entry);
-  const answers = new LRUCache<string, boolean>({
-    max: maxRememberedPeers,
-    memoMethod: (address) => {
-      const family = familyOf(address);
-      return family !== undefined && list.check(address, family);
-    },
-  });
+  const contains = parseRanges(trust);
+  const answers = new LRUCache<string, boolean>({ max: maxRememberedPeers, memoMethod: contains });
   return (address) => address !== undefined && answers.memo(address);
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
-  const version = isIP(address);
-  if (version === 0) return undefined;
-  return version === 4 ? 'ipv4' : 'ipv6';
-}
-
-function addEntry(list: BlockList, entry: string): void {
-  const [, address = '', digits] = entryGrammar.exec(entry) ?? [];
-  const family = familyOf(address);
-  const bits = family === 'ipv4' ? 32 : 128;
-  const prefix = digits === undefined ? bits : Number(digits);
-  // `::ffff:10.0.0.0/8` is meant as 10.0.0.0/8 and would cover every IPv4 peer.
-  const isAmbiguous = family === 'ipv6' && prefix < mappedPrefix && mapped.check(address, family);
-  if (family === undefined || prefix > bits || isAmbiguous) {
-    throw new TypeError(
-      'A trusted proxy is not an address or a CIDR range. Write each as in 192.0.2.1, 10.0.0.0/8, 2001:db8::1 or fd00::/8, without a zone, and IPv4 ranges as IPv4.',
-    );
-  }
-  list.addSubnet(address, prefix, family);
 }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type IsTrusted, parseTrust } from '../http/external-url.ts';
+import { parseRanges } from '../http/address-ranges.ts';
 import { readProxyAddress } from './https-address.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -52,9 +52,9 @@ function readExemption(entry: string): (host: Host) => boolean {
   };
 }
 
-function readRange(text: string): IsTrusted | undefined {
+function readRange(text: string): ((address: string) => boolean) | undefined {
   try {
-    return parseTrust([text]);
+    return parseRanges([text]);
   } catch {
     return undefined;
   }
