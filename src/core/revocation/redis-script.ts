@@ -16,7 +16,7 @@ export const aliveChannel = (instance: string): string => `${prefix}alive:${inst
  * (or empty), `all` to publish records that are not new too, and for each record key, mark and until. Expired records are
  * removed two minutes late, since clocks differ. Another program may have written: keys of another type are deleted, keys
  * do not expire, records are removed by their own end, a mark or end later than can be counts as none, and sizes that this
- * script has not left are a loss.
+ * script has not left are a loss. A script that has written is no longer refused by maxmemory: PERSIST only where it is needed.
  */
 const writeScript = `
 local now = tonumber(redis.call('TIME')[1])
@@ -27,7 +27,7 @@ for i, kind in ipairs({ 'hash', 'zset', 'string', 'string' }) do
     redis.call('DEL', KEYS[i])
     foreign = foreign + 1
   end
-  foreign = foreign + redis.call('PERSIST', KEYS[i])
+  if redis.call('PTTL', KEYS[i]) >= 0 then foreign = foreign + redis.call('PERSIST', KEYS[i]) end
 end
 local function sizes() return redis.call('HLEN', KEYS[1]) .. ' ' .. redis.call('ZCARD', KEYS[2]) end
 local known_sizes = redis.call('GET', KEYS[4])
