@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseAst } from 'rolldown/parseAst';
 import { describe, expect, it } from 'vitest';
 import { type Failure, failures } from '../src/core/failures.ts';
 import { nameSettings } from '../src/server/settings/setting-names.ts';
@@ -169,7 +170,7 @@ describe('direction of imports', () => {
   });
 
   it('no folder has two ranks', () => {
-    const folders = [ranks, coreRanks, serverRanks].flatMap((each, index) =>
+    const folders = [ranks, coreRanks, serverRanks, gateRanks].flatMap((each, index) =>
       each.flat().map((name) => `${index} ${name}`),
     );
     expect(folders.filter((folder, index) => folders.indexOf(folder) !== index)).toEqual([]);
@@ -518,5 +519,81 @@ describe('house rules', () => {
       ({ path, text }) => !copied.has(path) && /\$\{[^{}]*(?<!showUrl\([^()]*)\.href\b/.test(text),
     );
     expect(printed.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+/** A function that is too long, with its lines. Lengths may only fall, and no function may be added. */
+const longFunctions: Readonly<Record<string, number>> = {
+  'core/dpop/expiring-set.ts createExpiringSet': 114,
+  'core/introspection/fair-calls.ts createFairCalls': 96,
+  'core/introspection/introspection.ts createIntrospection': 84,
+  'core/keys/key-set.ts resumeKeySet': 138,
+  'core/keys/refresher.ts createRefresher': 84,
+  'core/mcp/operation-policy.ts createOperationPolicies': 83,
+  'core/resource-server/judgement.ts createJudge': 148,
+  'core/resource-server/resource-server.ts createResourceServer': 81,
+  'core/revocation/cutoffs.ts createCutoffs': 123,
+  'core/revocation/logout/backchannel-logout.ts openBackchannelLogout': 86,
+  'core/revocation/redis-store.ts createRedisRevocationStore': 137,
+  'core/revocation/revocations.ts createRevocations': 117,
+  'dev/provider/provider.ts configure': 104,
+  'gate/gate-servers.ts createGateServers': 92,
+  'gate/gate.ts createGate': 124,
+  'gate/proxy/gate-proxy-app.ts createGateProxyApp': 92,
+  'gate/proxy/request-forwarding.ts forwardByRequest': 84,
+  'gate/rules/open-rules.ts openRules': 85,
+  'serve/app.ts createApp': 85,
+  'server/listener/http-server.ts createHttpServer': 176,
+  'server/observation/audit/audit-queue.ts createAuditQueue': 85,
+  'server/observation/log.ts createLog': 91,
+};
+const maxLines = 80;
+
+/** The lines of each function with a name, or in what has one. */
+function listLengths(text: string): readonly (readonly [name: string, lines: number])[] {
+  const lengths: (readonly [string, number])[] = [];
+  const visit = (value: unknown, outer: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const node = value as Readonly<Record<string, unknown>>; // a node, or a list of nodes
+    const { type, start, end } = node;
+    const named = Object(node['id'] ?? node['key']) as { readonly name?: string };
+    const name = named.name ?? outer;
+    if (/Function/.test(String(type)) && node['body']) {
+      lengths.push([name, text.slice(Number(start), Number(end)).split('\n').length]);
+    }
+    for (const inner of Object.values(node)) visit(inner, name);
+  };
+  visit(parseAst(text, { lang: 'ts' }).body, '');
+  return lengths;
+}
+
+describe('length of functions', () => {
+  it(`at most ${maxLines} lines; longer ones only where listed, and not longer than there`, () => {
+    const long: Record<string, number> = {};
+    const grown: string[] = [];
+    for (const { path } of sources) {
+      for (const [name, lines] of listLengths(readFileSync(join(root, path), 'utf8'))) {
+        if (lines <= maxLines) continue;
+        long[`${path} ${name}`] = lines;
+        const most = longFunctions[`${path} ${name}`] ?? maxLines;
+        if (lines > most) grown.push(`${path} ${name}: ${lines} lines, at most ${most}`);
+      }
+    }
+    expect(grown).toEqual([]);
+    expect(Object.keys(longFunctions).filter((name) => long[name] === undefined)).toEqual([]); // remove these
+  });
+
+  it('closures, methods and functions in members → each is measured', () => {
+    const body = `{\n${'void 0;\n'.repeat(2)}}`;
+    const text = `function a() ${body}\nconst b = () => ${body};\nclass C { d() ${body} }\nconst e = { f: () => { const g = () => ${body}; } };`;
+    expect(listLengths(text)).toEqual([
+      ...[
+        ['a', 4],
+        ['b', 4],
+        ['d', 4],
+        ['f', 4],
+        ['g', 4],
+      ],
+    ]);
   });
 });
