@@ -111,7 +111,7 @@ export const keyDocuments = listLibraryCases([
       ['issuer twice', discoveryText((text) => `{"issuer":"https://other.test/",${text.slice(1)}`)],
       ['in a list', discoveryText((text) => `[${text}]`)],
       ['a page in HTML', discoveryText(() => '<html></html>')],
-      ['byte order mark', discoveryText((text) => `\ufeff${text}`)],
+      ['byte order mark, which a parser may ignore', discoveryText((text) => `\ufeff${text}`), harmless],
       ['more than 256 KiB', discoveryText((text) => `${text}${' '.repeat(263_000)}`)],
       ...[301, 302, 303, 307, 308].map(
         (code) => [`redirect ${code} of discovery`, status(discoveryPath, code, { location: '/elsewhere' })] as const,
@@ -148,7 +148,7 @@ export const keyDocuments = listLibraryCases([
       ['as text', keysText((text) => JSON.stringify(text))],
       ['signed as a JWT', keysText((_, { published }) => published.token({ keys: published.jwks.keys }))],
       ['in PEM', keysText((_, { ours }) => ours.cert)],
-      ['byte order mark', keysText((text) => `\ufeff${text}`)],
+      ['byte order mark, which a parser may ignore', keysText((text) => `\ufeff${text}`), harmless],
       ['UTF-8 that is none', keysText((text) => Buffer.from(text.replace('"kid":"', '"kid":"\xff'), 'latin1'))],
       ['nested 2000 deep', keysText((text) => text.replace(/}$/, `,"x":${'['.repeat(2000)}${']'.repeat(2000)}}`))],
       ['cut', keysText((text) => text.slice(0, -1))],
