@@ -107,6 +107,11 @@ interface StepContext {
   readonly tried: TriedRun;
 }
 
+/** Steps that only the running service can make, whatever their verdict. */
+const ofService: Readonly<Record<string, string>> = {
+  replay: 'not tried: explain never uses up a proof',
+  revocation: 'only the service knows its cutoffs: query it by explain --id, or explain --admin',
+};
 const notMade: Readonly<Partial<Record<CheckVerdict, string>>> = {
   blocked: 'cannot be tried: see the failures above',
   unknown: 'only the provider can decide: there are no keys, or the token is opaque',
@@ -116,7 +121,8 @@ async function explainStep(step: Step, context: StepContext): Promise<ExplainedC
   const { sight, facts, withhold } = context;
   const { id, verdict, reason } = step;
   const isFailed = verdict === 'fail' || verdict === 'follows';
-  const whyNot = id === 'replay' ? 'not tried: explain never uses up a proof' : notMade[verdict];
+  const isOfService = id === 'replay' || (id === 'revocation' && verdict === 'unknown');
+  const whyNot = isOfService ? ofService[id] : notMade[verdict];
   const shown: Shown =
     whyNot === undefined ? showStep(step, { sight, force: facts.force, now: facts.now }) : { why: whyNot };
   const { expected, seen, why, setting } = shown;

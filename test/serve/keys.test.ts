@@ -96,7 +96,7 @@ const faults: readonly Fault[] = [
   ...(
     [
       ['hang', /in time/],
-      ['status_500', /another status than 200.*500/],
+      ['status_500', /status other than 200.*500/],
       ['huge', /too large/],
       ['redirect', /redirect/],
       ['wrong_issuer', /names another issuer/],

@@ -15,6 +15,7 @@ export const isolatedFiles: readonly string[] = [
   'test/core/dpop/replay-redis*.test.ts',
   'test/core/dpop/redis-link.test.ts',
   'test/core/outbound/outbound.test.ts',
+  'test/core/outbound/provider-faults.test.ts',
   'test/core/resource-server/hot-path.test.ts',
   // What waits there gives up after a minute, when the file is over.
   'test/core/introspection/fair-calls.test.ts',

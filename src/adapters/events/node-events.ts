@@ -37,8 +37,8 @@ export function createBackchannelLogout(
  *
  * @example
  * app.use(createSignalsReceiver(resourceServer, { streams: { okta: {
- *   transmitter: 'https://example.okta.com', issuer: 'https://example.okta.com/oauth2/default', delivery: 'push',
- *   endpoint: 'https://api.example/shared-signals/okta', authorization: `Bearer ${secret}`, credentials: { token },
+ *   transmitter: 'https://example.okta.com', issuer: 'https://example.okta.com/oauth2/default',
+ *   audience: 'https://api.example', authorization: `Bearer ${secret}`,
  * } } }));
  */
 export function createSignalsReceiver(

@@ -22,8 +22,8 @@ beforeAll(async () => {
   await writeFile(join(folder, 'key'), key);
   await writeFile(join(folder, 'authorization'), secret);
   const stream = {
-    ...{ transmitter: provider.issuer, issuer: provider.issuer, delivery: 'push' },
-    ...{ endpoint: 'https://api.test/shared-signals/idp', authorizationFile: join(folder, 'authorization') },
+    ...{ transmitter: provider.issuer, issuer: provider.issuer },
+    ...{ audience: 'https://api.test', authorizationFile: join(folder, 'authorization') },
   };
   await writeFile(join(folder, 'streams'), JSON.stringify({ streams: { idp: stream } }));
   settings = {
