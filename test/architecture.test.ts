@@ -416,7 +416,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(39_900);
   });
 
-  it('tests: at most 73,800 lines; tools: at most 13,200', () => {
+  it('tests: at most 73,900 lines; tools: at most 13,200', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -425,7 +425,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(73_800);
+    expect(countBelow('test')).toBeLessThanOrEqual(73_900);
     expect(countBelow('tools')).toBeLessThanOrEqual(13_200);
   });
 

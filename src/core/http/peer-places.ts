@@ -31,7 +31,8 @@ export function createPlaces(most: number, share: number): Places {
     leave,
     take(place) {
       const { peer } = place;
-      if (peer !== '' && (ofPeers.get(peer)?.size ?? 0) >= Math.max(1, most * share)) end(ofPeers.get(peer) ?? []);
+      const own = ofPeers.get(peer);
+      if (peer !== '' && own !== undefined && own.size >= Math.max(1, most * share)) end(own);
       else if (all.size >= most) end(all);
       all.add(place);
       ofPeers.set(peer, (ofPeers.get(peer) ?? new Set()).add(place));

@@ -42,3 +42,12 @@ it('a part below one → one place', () => {
   take('a');
   expect(ended).toEqual(['a1']);
 });
+
+it('a place that was never taken leaves, and a limit of 0 → nothing ends', () => {
+  const places = createPlaces(0, 0.5);
+  const ended: string[] = [];
+  const place = { peer: 'a', end: () => void ended.push('a') };
+  places.leave(place);
+  places.take(place);
+  expect(ended).toEqual([]);
+});

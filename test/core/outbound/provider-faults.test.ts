@@ -4,6 +4,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { createHttpClient } from '../../../src/core/outbound/http-client.ts';
 import { createOutbound } from '../../../src/core/outbound/outbound.ts';
 import { type ProviderError, toProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { version } from '../../../src/core/version.ts';
@@ -249,4 +250,19 @@ it('any response → status, headers and body, a redirect too', async () => {
   onTestFinished(outbound.close);
   const { status, headers, body } = await outbound.fetchAny(`https://localhost:${port}/`, {}, limits);
   expect([status, headers.get('location'), body.toString()]).toEqual([302, 'https://a/', 'no']);
+});
+
+it('an authority that is not trusted → tls', async () => {
+  const { port } = await startProvider(respond(json));
+  expect(await fetchThrice(`https://localhost:${port}/keys`, {})).toMatch(/^tls \w/);
+});
+
+it('a client certificate without an authority → the authorities of Node', async () => {
+  const { port } = await startProvider(respond(json));
+  const { cert, key } = await certificates;
+  const client = createHttpClient({ environment: {}, identity: `${cert}${key}` });
+  onTestFinished(client.close);
+  await expect(
+    client.fetch(`https://localhost:${port}/keys`, { method: 'GET', headers: {} } as never),
+  ).rejects.toThrow();
 });
