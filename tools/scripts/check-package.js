@@ -7,8 +7,8 @@ import { rolldown } from 'rolldown';
 import { makeFolder } from '../shared/folder.js';
 
 /** Maximum size of `npm install portcullis` in an empty folder, with this package. The README has the same numbers. */
-const maxPackages = 7;
-const maxMebibytes = 11;
+const maxPackages = 8;
+const maxMebibytes = 13;
 const promise = `at most ${maxPackages} packages and ${maxMebibytes} MiB`;
 
 /** Size of the unpacked package, in bytes, without its dependencies. */
