@@ -33,6 +33,8 @@ export interface ExplainOptions {
   readonly keys?: KeySet;
   /** Names of settings in a fix. Default: the options of the library. */
   readonly labels?: SettingLabels;
+  /** `ask`: the introspection endpoint is queried. Default: a token that needs it is undecided. */
+  readonly introspection?: 'ask';
   /** Form of the input. Default `request`. */
   readonly kind?: InputKind;
   /** Claims that are shown although they may be personal. Default: none. */
@@ -59,7 +61,14 @@ export async function explain<C>(
   const rules = requireOwnServer('explain', server);
   const now = options.at ?? rules.now();
   const asked = policy ?? {};
-  const call = { request, policy: checkPolicy(asked), connection, now, keys: options.keys };
+  const call = {
+    request,
+    policy: checkPolicy(asked),
+    connection,
+    now,
+    keys: options.keys,
+    introspection: options.introspection,
+  };
   const run = await dryRun(rules, call);
   const force = readForce(run.gathered, asked, options);
   const facts = readFacts(request, run.gathered, { force, now, kind: options.kind ?? 'request' });

@@ -153,5 +153,5 @@ function writeRules({ issuer, audience, scope, mcp }: Settings): RulesFile {
   return { name: 'settings', text: JSON.stringify({ issuers: { issuer: { issuer, audience } }, rules: [rule] }) };
 }
 
-/** `mcp` of a rule whose operations require only the rule. */
+/** Entries that admit every operation: only the rule is required. */
 const anyOperation = { tools: { '*': {} }, resources: { '*': {} }, prompts: { '*': {} } };

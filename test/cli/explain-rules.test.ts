@@ -367,3 +367,52 @@ describe('--show', () => {
     }
   });
 });
+
+describe('an opaque token of an issuer with introspection', () => {
+  const opaque = 'Zk3PjB9vQw2mX7tL';
+  let introspected: string;
+  beforeAll(async () => {
+    introspected = join(folder, 'introspected.json');
+    const introspection = {
+      ...{ endpoint: new URL('/introspect', provider.issuer).href, clientId: 'gate' },
+      clientSecretFile: join(folder, 'secret'),
+    };
+    const staff = { issuer: provider.issuer, audience: 'orders', introspection };
+    const rules = [{ id: 'read', path: '/**', scopes: ['read'] }];
+    await writeFile(join(folder, 'secret'), 'secret');
+    await writeFile(introspected, JSON.stringify({ issuers: { staff }, rules }));
+  });
+  const explainOpaque = (...args: readonly string[]) =>
+    runCommand(['explain', '--json', '--rules', introspected, '--url', `${api}/a`, ...args], environment, opaque);
+  const answer = (more: object): void => {
+    const active = { active: true, iss: provider.issuer, aud: 'orders', sub: 'ann', exp: Date.now() / 1000 + 60 };
+    provider.serve('/introspect', (response) => void response.end(JSON.stringify({ ...active, ...more })));
+  };
+
+  it.each([
+    ['active, with the scope', { scope: 'read' }, 0, { verdict: 'admitted' }],
+    ['active, without the scope', {}, 1, { reason: 'insufficient_scope' }],
+    ['inactive', { active: false }, 1, { reason: 'inactive_token' }],
+  ])('%s → as the gate decides', async (_answer, more, status, expected) => {
+    answer(more);
+    const ended = await explainOpaque();
+    expect([ended.status, JSON.parse(ended.stdout)]).toMatchObject([status, expected]);
+  });
+
+  it('--offline → undecided, and nothing is sent', async () => {
+    answer({ scope: 'read' });
+    const before = provider.requests('/introspect');
+    const ended = await explainOpaque('--offline');
+    expect([ended.status, JSON.parse(ended.stdout).verdict]).toEqual([69, 'undecided']);
+    expect(provider.requests('/introspect')).toBe(before);
+  });
+
+  it('no file with the secret → 78, and its setting', async () => {
+    await rm(join(folder, 'secret'));
+    expect(await explainOpaque()).toMatchObject({
+      status: 78,
+      stdout: '',
+      stderr: expect.stringMatching(/^portcullis: /),
+    });
+  });
+});

@@ -22,10 +22,11 @@ import { requirementsOf } from '../../gate/gate.ts';
 import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
-import type { Rule, RuleMcp, Rules } from '../../gate/match/rules.ts';
+import { type Rule, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
 import type { Settings } from '../../server/settings/settings.ts';
+import { CommandFailure } from '../commands/failure.ts';
 import { loadRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
 import { labelRules } from './labels.ts';
@@ -46,6 +47,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   const readExternalUrl = createReadExternalUrl({ trust });
   const chooseRule = createChooseRule(rules, readExternalUrl);
   const labels = labelRules(file, settings);
+  const introspections = findIntrospections(rules);
   const opened: OpenedKeys[] = [];
   const keysProblems = new Set<string>();
 
@@ -55,11 +57,14 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     );
     opened.push(...keySets);
     for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
-    const server = openServer(rule, { rules, settings, keySets });
+    const server = openServer(rule, { rules, settings, keySets, introspections });
     const { mcp } = rule;
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
-    const explanation = await explain(server, request, policy, call.connection, { labels, ...call.options });
+    const explanation = await explain(server, request, policy, call.connection, {
+      ...{ labels, ...call.options },
+      ...(keyOptions.network === 'online' && { introspection: 'ask' }),
+    });
     const closed = leaveCertificateOpen(explanation);
     return mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
   };
@@ -92,6 +97,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     keysProblems,
     close() {
       for (const { close } of opened) close();
+      for (const { introspection } of introspections.values()) introspection.close();
     },
   };
 }
@@ -130,16 +136,29 @@ interface RuleContext {
   readonly settings: Settings;
   /** Keys of each issuer of the rule. */
   readonly keySets: readonly OpenedKeys[];
+  readonly introspections: ReturnType<typeof openIntrospections>;
 }
 
-function openServer(rule: Rule, { rules, settings, keySets }: RuleContext): ResourceServer<RegisteredClaims> {
+/** Opens the introspections of the rules. Throws a failure that names what cannot be used. */
+function findIntrospections(rules: Rules): ReturnType<typeof openIntrospections> {
+  try {
+    return openIntrospections(rules, new Map());
+  } catch (error) {
+    if (!(error instanceof RulesError)) throw error;
+    throw new CommandFailure(`portcullis: ${error.message}\n`, exitCodes.config);
+  }
+}
+
+function openServer(
+  rule: Rule,
+  { rules, settings, keySets, introspections }: RuleContext,
+): ResourceServer<RegisteredClaims> {
   const { issuers: trusted, dpop } = requirementsOf(rule, rules);
   const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
     const keys = keySets[index]?.keys;
     return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
   });
-  const opened = openIntrospections(rules, new Map());
-  const [introspection] = trusted.flatMap(([name]) => opened.get(name)?.introspection ?? []);
+  const [introspection] = trusted.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
   const mode = findMode(settings, rules);
   return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, openOutside(settings));
 }

@@ -48,7 +48,7 @@ export const clockMargin = 30;
  * The marker is missing after FLUSHALL. It names another process after a restart, and after a failover to a replica,
  * which may lack the last records. In each case it is written anew, ahead of the clocks of both Redis and the
  * instance: the time of either may be wrong, and iat has whole seconds. A marker that is far ahead was written by a
- * wrong clock, and everybody would be refused until then. Markers that another program wrote are replaced too.
+ * wrong clock, and every client would be refused until then. Markers that another program wrote are replaced too.
  *
  * Lifetimes go by the clock of Redis only, so that an instance whose clock is set back cannot ask about a proof whose
  * record has ended. A client library may send a command again after a lost connection: the value tells its own record.

@@ -7,7 +7,7 @@
  * `judge`. `gathered` has the inputs of the steps.
  */
 import type { CheckId } from '../checks.ts';
-import { AccessError, type Reason } from '../failures.ts';
+import { AccessError } from '../failures.ts';
 import { type Credentials, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
@@ -35,34 +35,6 @@ export interface DryCall {
   readonly introspection?: 'ask' | undefined;
 }
 
-export interface DryRun {
-  readonly verdict: 'admitted' | 'refused' | 'undecided';
-  /** Reason of the first failed step; `undefined` if none failed. */
-  readonly reason: Reason | undefined;
-  readonly steps: readonly Step[];
-  readonly gathered: Gathered;
-}
-
-export interface Gathered {
-  readonly rules: JudgementRules;
-  readonly call: DryCall;
-  readonly url?: ExternalUrl | undefined;
-  readonly credentials?: Credentials | undefined;
-  readonly trusted?: AccessTokenRules | undefined;
-  readonly header?: JsonObject | undefined;
-  /** Verified only if `isVerified`. */
-  readonly claims?: JsonObject | undefined;
-  readonly isVerified: boolean;
-  /** The issuer of `iss`; if it is not trusted and there is only one, that one, for its rules. */
-  readonly issuer?: IssuerRules | undefined;
-  readonly confirmation?: Confirmation | undefined;
-  /** Thumbprint of the client's certificate. */
-  readonly presented?: string | undefined;
-  readonly proofHeader?: JsonObject | undefined;
-  readonly proofClaims?: JsonObject | undefined;
-  readonly ath?: string | undefined;
-}
-
 /** Results of the stages, as each notes its own in the walk. */
 interface StageValues extends Partial<Record<CheckId, unknown>> {
   readonly url: ExternalUrl;
@@ -81,33 +53,45 @@ const resultOf = <Id extends keyof StageValues & CheckId>({ values }: Walk, id: 
   values.get(id) as StageValues[Id] | undefined; // the stage of this id has noted it
 
 /** Makes every step of an authorization. Rejects with errors of issuer resolvers and schemas. */
-export async function dryRun(rules: JudgementRules, call: DryCall): Promise<DryRun> {
+export async function dryRun(rules: JudgementRules, call: DryCall) {
   const walk = openWalk();
   const trusted = await walkRequest(walk, rules, call);
   const { steps } = walk;
   const decisive = steps.find(({ verdict }) => verdict === 'fail' || verdict === 'unknown');
   const refused = decisive?.verdict === 'fail' ? 'refused' : 'undecided';
+  const verdict: 'admitted' | 'refused' | 'undecided' = decisive === undefined ? 'admitted' : refused;
+  return { verdict, reason: walk.refusal()?.reason, steps, gathered: gather(walk, { rules, call, trusted }) };
+}
+
+export type DryRun = Awaited<ReturnType<typeof dryRun>>;
+
+interface Walked {
+  readonly rules: JudgementRules;
+  readonly call: DryCall;
+  readonly trusted: AccessTokenRules | undefined;
+}
+
+/** Returns the inputs of the steps. Claims are verified only if `isVerified`. */
+function gather(walk: Walk, walked: Walked) {
   const opened = resultOf(walk, 'introspection');
   const credentials = resultOf(walk, 'credentials');
+  const claims: JsonObject | undefined = opened?.claims ?? resultOf(walk, 'claims_form');
+  const confirmation: Confirmation | undefined = opened ?? resultOf(walk, 'confirmation');
   return {
-    verdict: decisive === undefined ? 'admitted' : refused,
-    reason: walk.refusal()?.reason,
-    steps,
-    gathered: {
-      ...{ rules, call, credentials, trusted },
-      url: resultOf(walk, 'url'),
-      header: resultOf(walk, 'shape')?.header,
-      claims: opened?.claims ?? resultOf(walk, 'claims_form'),
-      isVerified: isVerified(walk),
-      issuer: resultOf(walk, 'issuer'),
-      confirmation: opened ?? resultOf(walk, 'confirmation'),
-      presented: resultOf(walk, 'client_certificate'),
-      proofHeader: resultOf(walk, 'proof')?.header,
-      proofClaims: resultOf(walk, 'proof_claims_form'),
-      ath: credentials && hashToken(credentials.token),
-    },
+    ...{ ...walked, credentials, claims, confirmation },
+    url: resultOf(walk, 'url'),
+    header: resultOf(walk, 'shape')?.header,
+    isVerified: isVerified(walk),
+    // The issuer of `iss`; if it is not trusted and there is only one, that one, for its rules.
+    issuer: resultOf(walk, 'issuer'),
+    presented: resultOf(walk, 'client_certificate'),
+    proofHeader: resultOf(walk, 'proof')?.header,
+    proofClaims: resultOf(walk, 'proof_claims_form'),
+    ath: credentials && hashToken(credentials.token),
   };
 }
+
+export type Gathered = ReturnType<typeof gather>;
 
 type SeenToken = Pick<ValidToken, 'claims' | 'scopes' | 'verifiedBy'>;
 
@@ -176,7 +160,7 @@ async function settle<T>(stage: () => T | AccessError | Promise<T | AccessError>
   }
 }
 
-/** The token as far as it is known: its signature and its claims may be wrong. */
+/** Readable parts of the token: its signature and its claims may be wrong. */
 function readSeen(walk: Walk): SeenToken | undefined {
   const claims = resultOf(walk, 'claims_form');
   const issuer = resultOf(walk, 'issuer');

@@ -128,7 +128,7 @@ export function createJudge(rules: JudgementRules): Judge {
       const given = routing instanceof Promise ? await routing : routing;
       if (given instanceof Refused) return given.attest(evidence);
       if (routing instanceof Promise) {
-        // The policy may have waited for the client's body: the token can have ended since.
+        // The policy may have read the body of the client: the token can have ended since.
         const isDue = now() - seconds >= leastRecheck || rules.revocations?.doubtOf(token.claims) !== undefined;
         const later = asked.length > 0 && isDue ? await verifyByIntrospections(trusted, call, asked) : token;
         if ('reason' in later) return later;

@@ -12,7 +12,7 @@ export type WithdrawableToken = Pick<ValidToken, 'claims'> & {
 /** A valid token, for the application's own check. */
 export interface RevocableToken {
   readonly claims: RegisteredClaims;
-  /** `kid` of the key that signed it; `undefined` for an introspected token. */
+  /** Key id of the signature; `undefined` for an introspected token. */
   readonly kid: string | undefined;
 }
 

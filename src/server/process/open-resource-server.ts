@@ -77,9 +77,7 @@ function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Par
   };
 }
 
-export function readDpop({ dpopEnabled, dpopRequired, dpopAlgorithms: algorithms }: Settings): {
-  readonly mode: DpopMode;
-  readonly algorithms: Settings['dpopAlgorithms'];
-} {
-  return { mode: dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off', algorithms };
+export function readDpop({ dpopEnabled, dpopRequired, dpopAlgorithms: algorithms }: Settings) {
+  const mode: DpopMode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
+  return { mode, algorithms };
 }
