@@ -373,10 +373,8 @@ describe('an opaque token of an issuer with introspection', () => {
   let introspected: string;
   beforeAll(async () => {
     introspected = join(folder, 'introspected.json');
-    const introspection = {
-      ...{ endpoint: new URL('/introspect', provider.issuer).href, clientId: 'gate' },
-      clientSecretFile: join(folder, 'secret'),
-    };
+    const endpoint = new URL('/introspect', provider.issuer).href;
+    const introspection = { endpoint, clientId: 'gate', clientSecretFile: join(folder, 'secret') };
     const staff = { issuer: provider.issuer, audience: 'orders', introspection };
     const rules = [{ id: 'read', path: '/**', scopes: ['read'] }];
     await writeFile(join(folder, 'secret'), 'secret');
