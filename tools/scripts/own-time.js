@@ -81,7 +81,7 @@ const makeRequest = (path, authorization) => ({
   url: path,
   httpVersionMajor: 1,
   httpVersionMinor: 1,
-  socket,
+  ...{ socket, complete: true },
   rawHeaders: [
     ...['Host', '127.0.0.1:8000'],
     ...(authorization === undefined ? [] : ['Authorization', Buffer.from(authorization, 'latin1').toString('latin1')]),

@@ -1,6 +1,6 @@
 import sonicBoom from 'sonic-boom';
 import { docsUrl, type Reason } from '../../core/failures.ts';
-import { formatTime, writeMember } from './audit/json-line.ts';
+import { formatTime, writeMember, writePlain } from './audit/json-line.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
@@ -107,7 +107,7 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     unconfirmed += countLines(lines);
     destination.write(lines);
   };
-  const format = formats[style];
+  const format = style === 'json' ? formatJson : formatPretty;
   const formatRequest = style === 'json' ? formatRequestJson : (line: RequestLine) => format(parseRequestJson(line));
   let selected = selection;
   // Lines of requests are written in batches: each write is a system call on another thread.
@@ -186,7 +186,7 @@ function formatJson({ time, level, event, fields }: Entry): string {
   return `${JSON.stringify({ time: formatTime(time), level, event, ...fields })}\n`;
 }
 
-/** Like {@link formatJson}, without an object; only `facts` are passed to `JSON.stringify`. */
+/** Like {@link formatJson}, without an object; only `method` and `facts` may need an escape. */
 function formatRequestJson(line: RequestLine): string {
   const { time, id, requestId, traceId, clientIp, method, route, routeKind, status, reason, wouldRefuse } = line;
   const named = reason ?? wouldRefuse;
@@ -194,9 +194,9 @@ function formatRequestJson(line: RequestLine): string {
   const facts = line.facts === undefined ? '{}' : JSON.stringify(line.facts);
   return (
     `{"time":"${formatTime(time)}","level":"${status >= 500 ? 'error' : 'info'}","event":"request"` +
-    `${writeMember('id', id)}${writeMember('request_id', requestId)}${writeMember('trace_id', traceId)}` +
-    `${writeMember('client_ip', clientIp)}${writeMember('method', method)}${writeMember(routeKind, route)}` +
-    `,"status":${status}${writeMember('reason', reason)}${writeMember('would_refuse', wouldRefuse)}${docs}` +
+    `${writePlain('id', id)}${writePlain('request_id', requestId)}${writePlain('trace_id', traceId)}` +
+    `${writePlain('client_ip', clientIp)}${method === 'GET' ? ',"method":"GET"' : writeMember('method', method)}${writePlain(routeKind, route)}` +
+    `,"status":${status}${writePlain('reason', reason)}${writePlain('would_refuse', wouldRefuse)}${docs}` +
     `,"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`
   );
 }
@@ -217,8 +217,3 @@ function formatPretty({ time: at, level, event, fields = {} }: Entry): string {
     .join(' ');
   return `\x1b[2m${time}\x1b[0m ${colours[level]}${level}\x1b[0m ${event} ${details}\n`;
 }
-
-const formats: Readonly<Record<LogOptions['style'], (entry: Entry) => string>> = {
-  json: formatJson,
-  pretty: formatPretty,
-};

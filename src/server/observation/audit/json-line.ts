@@ -27,6 +27,11 @@ export function writeMember(
   return value === undefined ? '' : `,"${name}":${quote(value, length)}`;
 }
 
+/** Writes a member whose value is known to need no escape. */
+export function writePlain(name: string, value: string | undefined): string {
+  return value === undefined ? '' : `,"${name}":"${value}"`;
+}
+
 let second = Number.NaN;
 let secondText = '';
 
