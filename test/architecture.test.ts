@@ -410,13 +410,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,200 lines; the console: 2,061; all sources: at most 39,900', () => {
+  it('the core: at most 13,200 lines; the console: 2,061; all sources: at most 39,990', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_200);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(2061);
-    expect(count(() => true)).toBeLessThanOrEqual(39_900);
+    expect(count(() => true)).toBeLessThanOrEqual(39_990);
   });
 
-  it('tests: at most 73,900 lines; tools: at most 13,200', () => {
+  it('tests: at most 74,155 lines; tools: at most 13,200', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -425,7 +425,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(73_900);
+    expect(countBelow('test')).toBeLessThanOrEqual(74_155);
     expect(countBelow('tools')).toBeLessThanOrEqual(13_200);
   });
 

@@ -397,7 +397,7 @@ export const failures = {
   ),
   ambiguous_request: request(
     'The request can be understood in more than one way.',
-    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Another server could read another request. Check the proxies between client and gate.',
+    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Or its subprotocols use bearer in another way than once, before the token. Another server could read another request. Check the proxies between client and gate.',
   ),
   no_rule: denied(
     'Access to this resource is not allowed.',

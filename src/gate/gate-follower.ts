@@ -67,6 +67,12 @@ function checkMode(mode: GateMode, { trustProxy, upstream: common }: Settings, {
     const ids = without.map(({ id }) => id).join(', ');
     throw new RulesError(`Rules without an upstream: ${ids}. Add "upstream" to each, or set UPSTREAM.`);
   }
+  const browsers = rules.find(({ webSocketToken }) => mode === 'beside' && webSocketToken !== undefined);
+  if (browsers !== undefined) {
+    throw new RulesError(
+      `"webSocketToken" of the rule "${browsers.id}" cannot be used beside a proxy, which forwards the subprotocols itself. Remove it, or set UPSTREAM.`,
+    );
+  }
   const wrong = rules.find(({ mcp }) => mcp !== undefined && mcp.trustsHeaders === (mode === 'proxy'));
   if (wrong !== undefined) {
     const fix = mode === 'proxy' ? trustFix : distrustFix;

@@ -192,10 +192,9 @@ export function createGate(options: GateOptions): Gate {
         choice = chosen;
         const { rule, request: bound } = choice;
         const treatment = chooseTreatment(choice);
-        if (treatment === 'deny') {
-          const context = describeTarget(request, readExternalUrl(request, connection));
-          return settleRefusal(choice, new Refused('denied_by_rule', { context }));
-        }
+        if (treatment === 'ambiguous') return settleRefusal(choice, ambiguousSubprotocols());
+        if (treatment === 'deny')
+          return settleRefusal(choice, denyByRule(request, readExternalUrl(request, connection)));
         call =
           rule.mcp &&
           openCall(rule.mcp, readMessage ?? (async () => readTrustedHeaders(request)), (message) =>
@@ -217,6 +216,12 @@ export function createGate(options: GateOptions): Gate {
 }
 
 const noHeaders: HeaderList = [];
+
+const ambiguousSubprotocols = (): Refused =>
+  new Refused('ambiguous_request', { context: { part: 'Sec-WebSocket-Protocol' } });
+
+const denyByRule = (...target: Parameters<typeof describeTarget>): Refused =>
+  new Refused('denied_by_rule', { context: describeTarget(...target) });
 
 export function requirementsOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerRequirements {
   return {

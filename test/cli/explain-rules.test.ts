@@ -38,6 +38,7 @@ beforeAll(async () => {
         { id: 'closed', path: '/closed', access: 'deny' },
         { id: 'watched', path: '/watched', issuers: ['staff'], mode: 'report' },
         { id: 'perhaps', path: '/perhaps', issuers: ['staff'], access: 'optional' },
+        { id: 'chat', path: '/chat', issuers: ['staff'], webSocketToken: 'protocol' },
         { id: 'others', path: '/others', issuers: ['other'] },
         { id: 'mcp', path: '/mcp', issuers: ['staff'], scopes: ['read'], mcp: maps },
         { id: 'visitors', path: '/visitors', issuers: ['staff'], access: 'optional', mcp: maps },
@@ -104,6 +105,20 @@ describe('the rule decides', () => {
       setting: `"audience", in ${file}`,
       causes: [{ id: 'audience_case', fix: '"audience": "Orders"' }],
     });
+  });
+
+  it.each<[string, string, object]>([
+    ['chat, bearer, T', 'chat', { verdict: 'admitted', rule: { id: 'chat' } }],
+    ['bearer, bearer, T', 'chat', { reason: 'ambiguous_request', status: 400, rule: { id: 'chat' } }],
+    ['bearer, T', 'orders', { reason: 'missing_credentials', rule: { id: 'read' } }],
+  ])('subprotocols %s at /%s → %j, without the token', async (offered, path, expected) => {
+    const token = await good();
+    const head = `GET /${path} HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`;
+    const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
+    const input = `${head}${key}\r\nSec-WebSocket-Protocol: ${offered.replace('T', token)}\r\n\r\n`;
+    const { explanation } = await runJson(input);
+    expect(explanation).toMatchObject(expected);
+    expect(JSON.stringify(explanation)).not.toContain(token.slice(-30));
   });
 
   it('open → admitted, whatever is sent', async () => {

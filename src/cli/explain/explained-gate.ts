@@ -104,6 +104,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
 
 function explainWithoutToken(treatment: Treatment, { id, mcp }: Rule, call: CallToExplain): Explanation {
   const admitted = startExplanation(showTime(call));
+  if (treatment === 'ambiguous') return refuse('ambiguous_request', call, { seen: 'Sec-WebSocket-Protocol' });
   if (treatment === 'deny') return refuse('denied_by_rule', call, { seen: `the rule ${id} has "access": "deny"` });
   if (treatment !== 'anonymous' || mcp === undefined) return admitted;
   // Operations need a token, even if the rule admits requests without one.

@@ -133,3 +133,50 @@ export function readTarget(url: string): string {
   const path = url.indexOf('/', url.indexOf('//') + 2);
   return path < 0 ? '/' : url.slice(path);
 }
+
+/** Subprotocols that a browser offers with its token: it cannot set `Authorization` for a WebSocket. */
+export interface OfferedToken {
+  /** `undefined` for any other use of `bearer` than once, directly before the token. */
+  readonly token: string | undefined;
+  /** The other subprotocols, for the upstream. */
+  readonly others: string;
+}
+
+/** `bearer` in any spelling that another reader could treat as the subprotocol. */
+const anyBearer = /^\W*bearer(?![\w!#$%&'*+.^`|~-])/i;
+/** RFC 6455 §4.1: a token of RFC 9110. */
+const subprotocol = /^[\w!#$%&'*+.^`|~-]+$/;
+
+const keyForm = /^[\w+/]{22}==$/;
+
+/** Reads the token that the handshake of a WebSocket offers. `undefined` for every other request. */
+export function readHandshakeToken({ method, headers }: ResourceRequest): OfferedToken | undefined {
+  const read = (name: string): string => headers.get(name)?.toLowerCase() ?? '';
+  const isHandshake =
+    method === 'GET' &&
+    read('upgrade') === 'websocket' &&
+    /\bupgrade\b/.test(read('connection')) &&
+    keyForm.test(read('sec-websocket-key'));
+  return isHandshake ? readOfferedToken(headers) : undefined;
+}
+
+/** Reads the token among the subprotocols of any request, if they contain `bearer`. */
+export function readOfferedToken(headers: ResourceRequest['headers']): OfferedToken | undefined {
+  const offered =
+    headers
+      .get('sec-websocket-protocol')
+      ?.split(',')
+      .map((each) => each.replace(/^[ \t]+|[ \t]+$/g, '')) ?? [];
+  const starts = offered.flatMap((each, index) => (anyBearer.test(each) ? [index] : []));
+  const [at = -1] = starts;
+  if (at < 0) return undefined;
+  const removed = new Set(starts.flatMap((index) => offered.slice(index, index + 2)));
+  const others = offered.filter((each) => !removed.has(each));
+  const token = offered[at + 1] ?? '';
+  const isPair =
+    starts.length === 1 &&
+    offered[at] === 'bearer' &&
+    subprotocol.test(token) &&
+    others.length === offered.length - removed.size;
+  return { token: isPair ? token : undefined, others: others.join(', ') };
+}

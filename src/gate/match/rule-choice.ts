@@ -6,6 +6,7 @@ import type { GateCors } from './cors.ts';
 import {
   describeTarget,
   type RequestHost,
+  readHandshakeToken,
   readOriginHost,
   readRequestPath,
   readTarget,
@@ -23,8 +24,8 @@ export interface Choice {
 
 export type ChooseRule = (request: ResourceRequest, connection: Connection | undefined) => Choice | Refused;
 
-/** Action of a rule: admit all, refuse all, admit this request without a token, or validate its token. */
-export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'judge';
+/** Action of a rule: admit all, refuse all, admit this request without a token, refuse its subprotocols, or validate its token. */
+export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'ambiguous' | 'judge';
 
 export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl, defaultCors?: GateCors): ChooseRule {
   // Most requests have the host of the request before.
@@ -47,8 +48,7 @@ export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl,
       if (rule.strippedSegments > 0 && path.segments[rule.strippedSegments]?.startsWith(slashMark) === true) {
         return refuse('ambiguous_path');
       }
-      const bindings = rule.bind?.(host.name, path.segments);
-      return { rule, request: bindings === undefined ? request : new BoundRequest(request, bindings), isCorsPreflight };
+      return { rule, request: viewRequest(request, rule, rule.bind?.(host.name, path.segments)), isCorsPreflight };
     };
     const rule = rules.find(host, path.segments, request.method);
     const planned = readPlannedMethod(request);
@@ -64,18 +64,29 @@ export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl,
   };
 }
 
-/** A request with the values that its rule binds. A class, because an object with a getter costs half a microsecond. */
-class BoundRequest implements ResourceRequest {
+/** Returns the request as its rule reads it: with the values that the rule binds, and the token of a browser's WebSocket. */
+function viewRequest(request: ResourceRequest, rule: Rule, bindings: ResourceRequest['bindings']): ResourceRequest {
+  const { headers } = request;
+  const token = (rule.webSocketToken && readHandshakeToken(request))?.token;
+  if (token === undefined || headers.get('authorization') !== null) {
+    return bindings === undefined ? request : new RequestView(request, headers, bindings);
+  }
+  const get = (name: string) => (name.toLowerCase() === 'authorization' ? `Bearer ${token}` : headers.get(name));
+  return new RequestView(request, { get }, bindings);
+}
+
+/** A class, because an object with a getter costs half a microsecond. */
+class RequestView implements ResourceRequest {
   readonly method: string;
   readonly target: string | undefined;
   readonly headers: ResourceRequest['headers'];
-  readonly bindings: ReadonlyMap<string, string>;
+  readonly bindings: ResourceRequest['bindings'];
   readonly #request: ResourceRequest;
 
-  constructor(request: ResourceRequest, bindings: ReadonlyMap<string, string>) {
+  constructor(request: ResourceRequest, headers: ResourceRequest['headers'], bindings: ResourceRequest['bindings']) {
     this.method = request.method;
     this.target = request.target;
-    this.headers = request.headers;
+    this.headers = headers;
     this.bindings = bindings;
     this.#request = request;
   }
@@ -89,6 +100,8 @@ export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Tre
   const { access, preflight } = rule;
   if (access === 'open' || access === 'deny') return access;
   if (isCorsPreflight || (preflight === 'allow' && readPlannedMethod(request) !== undefined)) return 'preflight';
+  const offered = rule.webSocketToken && readHandshakeToken(request);
+  if (offered !== undefined && offered.token === undefined) return 'ambiguous';
   if (access === 'optional' && isAnonymous(request)) return 'anonymous';
   return 'judge';
 }

@@ -52,6 +52,8 @@ export interface Rule {
   readonly mode: 'enforce' | 'report';
   /** End of tunnels and event streams that a token opened. */
   readonly streams: 'end-with-token' | 'end-with-revocation' | 'outlive-token';
+  /** `protocol` if the token of a WebSocket may be one of its subprotocols. */
+  readonly webSocketToken?: 'protocol' | undefined;
   readonly encodedSlash: 'allow' | 'refuse';
   readonly preflight: 'allow' | 'judge';
   /** `forward` if the upstream also gets `Authorization` and `DPoP`, for the gate as the proxy. */

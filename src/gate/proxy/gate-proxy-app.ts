@@ -11,6 +11,8 @@ import { type Exchange, noteRefusal, passedOn, type StreamApp, type Wire } from 
 import { propagateTrace, readRequestId } from '../../server/observation/traces.ts';
 import type { SettingNames } from '../../server/settings/setting-names.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
+import { readOfferedToken } from '../match/request-target.ts';
+import type { Rule } from '../match/rules.ts';
 import type { Forwarding, Framing } from './request-head.ts';
 import { createExamine } from './reverse-proxy.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
@@ -39,6 +41,13 @@ interface ForwardContext {
   readonly upstreams: UpstreamMap;
   readonly framing: Framing;
   readonly held: HeldBody | undefined;
+}
+
+/** Continues the trace in the gate's span, and removes the token of a browser's WebSocket. */
+function replaceHeaders(exchange: Exchange, rule: Rule): Forwarding['replaced'] {
+  const trace = propagateTrace(exchange);
+  const offered = rule.webSocketToken && readOfferedToken(exchange.request.headers);
+  return offered === undefined ? trace : new Map([...(trace ?? []), ['sec-websocket-protocol', offered.others]]);
 }
 
 export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
@@ -93,7 +102,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       // Report mode does not change the upstream's request.
       credentials: rule.mode === 'report' ? 'forward' : rule.credentials,
       requestId: readRequestId(request) ?? id,
-      trace: propagateTrace(exchange),
+      replaced: replaceHeaders(exchange, rule),
       strip: rule.stripPrefix === '' ? undefined : { prefix: rule.stripPrefix, segments: rule.strippedSegments },
       responseHeaders: ['X-Request-Id', id, ...(dpopNonce === undefined ? [] : ['DPoP-Nonce', dpopNonce]), ...cors],
       prefersUpstreamCors: rule.cors === undefined,

@@ -33,8 +33,8 @@ export interface Forwarding {
   readonly held?: HeldBody | undefined;
   /** Sent as X-Request-Id. Default: none. */
   readonly requestId?: string;
-  /** Headers, by names in lower case, that replace the client's and continue the trace in the gate's span. Default: none. */
-  readonly trace?: ReadonlyMap<string, string> | undefined;
+  /** Headers, by names in lower case, that replace the client's: a trace, subprotocols. An empty one is not sent. Default: none. */
+  readonly replaced?: ReadonlyMap<string, string> | undefined;
   /** First segments of the target that the upstream does not get. Default: none. */
   readonly strip?: { readonly prefix: string; readonly segments: number } | undefined;
   /** Headers for the client's response, which replace the upstream's. Default: none. */
@@ -140,7 +140,7 @@ function readTarget({ url = '' }: IncomingMessage, host: string): string | undef
 }
 
 export function createRequestHead(forwarding: Forwarding, framing: Framing): RequestHead {
-  const { incoming, externalUrl, identity, strip, trace } = forwarding;
+  const { incoming, externalUrl, identity, strip, replaced } = forwarding;
   const { rawHeaders, method = '', httpVersion, socket } = incoming;
   const { body, named } = framing;
   const actions = findHeaderActions(identity.names, forwarding.credentials);
@@ -153,7 +153,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const action = actions(name);
-    if (action === 'drop' || named?.has(name.toLowerCase()) === true || isReplaced(name, trace)) continue;
+    if (action === 'drop' || named?.has(name.toLowerCase()) === true || isReplaced(name, replaced)) continue;
     const value = rawHeaders[i + 1] ?? '';
     if (action === 'pass') headers.push(name, value);
     else if (action === 'expect') expectsContinue = value.toLowerCase() === '100-continue';
@@ -167,7 +167,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   headers.push('X-Forwarded-Host', host);
   if (prefix !== '') headers.push('X-Forwarded-Prefix', prefix);
   if (forwarding.requestId !== undefined) headers.push('X-Request-Id', forwarding.requestId);
-  for (const [name, value] of trace ?? []) headers.push(name, value);
+  for (const [name, value] of replaced ?? []) if (value !== '') headers.push(name, value);
   for (const [i, name] of identity.names.entries()) {
     const value = identity.values[i];
     if (value !== undefined) headers.push(name, value);
@@ -185,10 +185,10 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
 }
 
 /** Reports whether the gate sends its own header instead. A client's tracestate belongs to its traceparent. */
-function isReplaced(name: string, trace: Forwarding['trace']): boolean {
-  if (trace === undefined) return false;
+function isReplaced(name: string, replaced: Forwarding['replaced']): boolean {
+  if (replaced === undefined) return false;
   const lower = name.toLowerCase();
-  return trace.has(lower) || (lower === 'tracestate' && trace.has('traceparent'));
+  return replaced.has(lower) || (lower === 'tracestate' && replaced.has('traceparent'));
 }
 
 function stripSegments(target: string, count: number): string {

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../core/refused.ts';
-import type { HeaderList } from '../../server/http/answer.ts';
 import type { TunnelEnd } from '../../server/http/exchange.ts';
 import { formatLines, mergeHeaders, readResponseHeaders } from './headers.ts';
 import { openRequest, relayResponse } from './request-forwarding.ts';
+import type { Forwarding } from './request-head.ts';
 import { describeFailure, type ForwardJob } from './upstream.ts';
 
 /** RFC 6455 §1.3. */
@@ -69,7 +69,7 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
     outgoing.statusCode = 101;
     const client = takeSocket(socket);
     if (stop !== undefined) client.socket.once('close', stop);
-    client.socket.write(formatHead(response, forwarding.responseHeaders ?? []), 'latin1');
+    client.socket.write(formatHead(response, forwarding), 'latin1');
     pipe(client, socket);
     pipe({ socket, head }, client.socket);
   });
@@ -84,7 +84,10 @@ function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolea
   );
 }
 
-function formatHead({ rawHeaders }: IncomingMessage, ours: HeaderList): string {
+function formatHead({ rawHeaders }: IncomingMessage, { responseHeaders = [], replaced }: Forwarding): string {
+  // A browser that offered only its token requires that the response selects one of what it offered.
+  const isTokenOnly = replaced?.get('sec-websocket-protocol') === '';
+  const ours = isTokenOnly ? [...responseHeaders, 'Sec-WebSocket-Protocol', 'bearer'] : responseHeaders;
   const headers = mergeHeaders(readResponseHeaders(rawHeaders, false) ?? [], ours, false);
   const line = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
   return `${line}${formatLines(headers)}\r\n`;

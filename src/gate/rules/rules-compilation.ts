@@ -118,6 +118,7 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
     pattern: { ...target.path, hosts: [...new Set(target.hosts.map(({ pattern }) => pattern))], methods },
     issuers: usesToken ? chooseIssuers(entry, context) : [],
     streams: entry.streams ?? 'end-with-token',
+    webSocketToken: entry.webSocketToken,
     encodedSlash: entry.encodedSlash ?? 'refuse',
     preflight: entry.preflight ?? document.preflight ?? 'judge',
     credentials: (entry.forward ?? document.forward) === undefined ? 'remove' : 'forward',

@@ -142,6 +142,11 @@ export const ruleMembers = {
     needsToken: true,
     docs: '[open streams](as-the-proxy.md#open-streams) end with their token (`end-with-token`, the default), only with its revocation (`end-with-revocation`), or not with it (`outlive-token`) (as the proxy)',
   },
+  webSocketToken: {
+    schema: oneOf(['protocol'], 'Accepts the token of a WebSocket as the subprotocol after "bearer".'),
+    needsToken: true,
+    docs: '`protocol` accepts the [token of a browser’s WebSocket](as-the-proxy.md#websockets-of-browsers) as a subprotocol (as the proxy)',
+  },
   encodedSlash: {
     schema: oneOf(['allow'], 'Accepts an encoded slash inside a segment. Default: such a path is refused.'),
     docs: '`allow` accepts `%2F` inside a segment, for package registries. It never separates segments',

@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { needs } from '../support/programs.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { sendRawFor } from './proxied.ts';
+
+let provider: TestProvider;
+let upstream: Awaited<ReturnType<typeof startUpstream>>;
+let gate: GateProcess;
+let token: string;
+
+/** An upstream that selects `chat`, and sends the subprotocols that it gets. */
+async function startUpstream() {
+  const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => offered.has('chat') && 'chat' });
+  const server = createServer((incoming, outgoing) => {
+    state.last = incoming;
+    outgoing.end('<!doctype html><title>upstream</title>');
+  });
+  const state = {
+    url: '',
+    last: undefined as IncomingMessage | undefined,
+    async close() {
+      for (const each of sockets.clients) each.terminate();
+      server.closeAllConnections();
+      await once(server.close(), 'close');
+    },
+  };
+  server.on('upgrade', (incoming, socket, head) => {
+    state.last = incoming;
+    sockets.handleUpgrade(incoming, socket, head, (each) => each.send(linesOf(incoming).join(' | ')));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  return state;
+}
+
+/** The subprotocols that the upstream got, one string for each line. */
+const linesOf = ({ rawHeaders }: IncomingMessage): readonly string[] =>
+  rawHeaders.filter((_, index) => index % 2 === 1 && /^sec-websocket-protocol$/i.test(rawHeaders[index - 1] ?? ''));
+
+const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, webSocketToken: 'protocol', ...more });
+const rules = () => ({
+  issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
+  rules: [
+    rule('token'),
+    rule('scoped', { scopes: ['chat'] }),
+    rule('optional', { access: 'optional' }),
+    rule('report', { mode: 'report', scopes: ['chat'] }),
+    rule('forward', { forward: ['authorization'] }),
+    rule('dpop', { dpop: 'required' }),
+    { id: 'plain', path: '/plain/**' },
+  ],
+});
+
+beforeAll(async () => {
+  [provider, upstream] = await Promise.all([startTestProvider(), startUpstream()]);
+  [token, gate] = await Promise.all([
+    provider.sign({ sub: 'ann' }),
+    startGate(provider, rules(), { UPSTREAM: upstream.url }),
+  ]);
+}, 60_000);
+afterAll(async () => {
+  await gate?.stop();
+  await Promise.all([upstream?.close(), provider?.close()]);
+});
+
+const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+const key = `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`;
+
+/** Sends a request for a WebSocket, with `T` for the token. Returns the status, the selected subprotocol and what the upstream got. */
+async function offer(path: string, lines: readonly string[], start: readonly string[] = ['GET', ...upgrade, key]) {
+  const [method, ...more] = start;
+  upstream.last = undefined;
+  const head = [`${method} /${path}/x HTTP/1.1`, 'Host: api.example', ...more, ...lines].join('\r\n');
+  const text = `${head.replaceAll(/\bT\b/g, token)}\r\n\r\n`;
+  const answer = await sendRawFor(gate.port, text, (seen) => seen.includes('\r\n\r\n'));
+  const got = upstream.last as IncomingMessage | undefined; // set since
+  return {
+    status: Number(answer.split(' ')[1]),
+    selected: /^sec-websocket-protocol: (.*)\r$/im.exec(answer)?.[1],
+    upstream: got && linesOf(got).map((line) => line.replaceAll(token, 'T')),
+    headers: got?.headers,
+    answer,
+  };
+}
+
+const protocols = (value: string) => `Sec-WebSocket-Protocol: ${value}`;
+
+describe('webSocketToken', () => {
+  it.each<[string, readonly string[], string | undefined, readonly string[]]>([
+    ['token', [protocols('chat, bearer, T')], 'chat', ['chat']],
+    ['token', [protocols('bearer, T, chat')], 'chat', ['chat']],
+    ['token', [protocols('bearer,T')], 'bearer', []],
+    ['token', [protocols('\tbearer ,\t T ')], 'bearer', []],
+    ['token', [protocols('a, bearer, T, chat')], 'chat', ['a, chat']],
+    ['token', [protocols('a, bearer, T')], undefined, ['a']],
+    ['token', [protocols('chat'), protocols('bearer'), protocols('T')], 'chat', ['chat']],
+    ['token', ['Authorization: Bearer T', protocols('chat')], 'chat', ['chat']],
+    ['token', ['Authorization: Bearer T', protocols('chat, bearer, wrong')], 'chat', ['chat']],
+    ['token', ['Authorization: Bearer T', protocols('bearer.v1, bearer-x')], undefined, ['bearer.v1, bearer-x']],
+    ['optional', [protocols('bearer, T')], 'bearer', []],
+    ['optional', [protocols('chat')], 'chat', ['chat']],
+    ['report', [protocols('bearer, T')], 'bearer', []],
+    ['report', [protocols('chat, bearer, wrong')], 'chat', ['chat']],
+    ['report', [protocols('chat, bearer')], 'chat', ['chat']],
+    ['report', [protocols('chat, Bearer, T, bearer, T')], 'chat', ['chat']],
+    ['report', [protocols('T, bearer, T, chat')], 'chat', ['chat']],
+    ['forward', [protocols('bearer, T')], 'bearer', []],
+    ['token', ['Connection: Sec-WebSocket-Protocol', protocols('chat, bearer, T')], 'chat', ['chat']],
+  ])('rule %s, %j → 101, selected %s, the upstream gets %j', async (path, lines, selected, expected) => {
+    const seen = await offer(path, lines);
+    expect([seen.status, seen.selected, seen.upstream]).toEqual([101, selected, expected]);
+    expect(seen.headers?.['authorization']).toBeUndefined();
+    expect(seen.headers?.['x-auth-subject']).toBe(path !== 'report' && lines.join().includes('T') ? 'ann' : '');
+  });
+
+  it.each<[number, string, string, readonly string[]]>([
+    [400, 'ambiguous_request', 'token', [protocols('bearer')]],
+    [400, 'ambiguous_request', 'token', [protocols('chat, bearer')]],
+    [400, 'ambiguous_request', 'token', [protocols('T, bearer')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, ')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, , T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, bearer')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, T, bearer, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, T'), protocols('bearer, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, T, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('Bearer, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('BEARER, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('"bearer", T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer\xa0, T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer=T')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, a b')]],
+    [400, 'ambiguous_request', 'token', [protocols('bearer, a=b')]],
+    [400, 'ambiguous_request', 'token', ['Authorization: Bearer T', protocols('bearer')]],
+    [400, 'ambiguous_request', 'optional', [protocols('chat, bearer')]],
+    [401, 'malformed_token', 'optional', [protocols('bearer, a.b')]],
+    [401, 'opaque_token', 'token', [protocols('bearer, wrong')]],
+    [401, 'opaque_token', 'token', ['Authorization: Bearer wrong', protocols('bearer, T')]],
+    [401, 'missing_credentials', 'token', ['Authorization:', protocols('bearer, T')]],
+    [401, 'missing_credentials', 'token', [protocols('chat')]],
+    [401, 'missing_credentials', 'plain', [protocols('bearer, T')]],
+    [401, 'bearer_not_accepted', 'dpop', [protocols('bearer, T')]],
+    [400, 'bearer_with_dpop_proof', 'token', ['DPoP: x', protocols('bearer, T')]],
+    [403, 'insufficient_scope', 'scoped', [protocols('bearer, T')]],
+  ])('→ %i %s: rule %s, %j', async (status, reason, path, lines) => {
+    const { answer, ...seen } = await offer(path, lines);
+    expect([seen.status, seen.upstream]).toEqual([status, undefined]);
+    const id = /^x-request-id: (.*)\r$/im.exec(answer)?.[1];
+    expect(await gate.findLog((line) => line['id'] === id)).toMatchObject({ reason, rule: path });
+  });
+
+  it.each([
+    ['POST', ...upgrade, key, 'Content-Length: 0'],
+    ['GET', ...upgrade.slice(1), key],
+    ['GET', 'Connection: Upgrade', 'Upgrade: h2c', key],
+    ['GET', ...upgrade],
+    ['GET'],
+  ])('not a handshake (%s %s %s %s) → the token is not read, and removed', async (...start) => {
+    const sent = start.filter((line) => line !== undefined);
+    expect(await offer('token', [protocols('bearer, T')], sent)).toMatchObject({ status: 401, upstream: undefined });
+    const anonymous = await offer('optional', [protocols('chat, bearer, T')], sent);
+    expect(anonymous).toMatchObject({ status: 200, upstream: ['chat'], headers: { 'x-auth-subject': '' } });
+  });
+
+  it('report mode → would_refuse with the reason', async () => {
+    const reasons = ['bearer, T', 'bearer, wrong', 'bearer'];
+    const before = gate.logs.length;
+    for (const value of reasons) await offer('report', [protocols(`chat, ${value}`)]);
+    const seen = () => gate.logs.slice(before).flatMap((line) => line['would_refuse'] ?? []);
+    await expect.poll(seen).toEqual(['insufficient_scope', 'opaque_token', 'ambiguous_request']);
+  });
+
+  it('the token → in no line of the log', () => {
+    expect(JSON.stringify(gate.logs)).not.toContain(token.slice(-40));
+  });
+
+  it('beside a proxy → exit 78 with the fix', async () => {
+    const started = startGate(provider, rules());
+    const fix = '"webSocketToken" of the rule "token" cannot be used beside a proxy';
+    await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(fix) });
+  });
+
+  it('ws → opened with the token; wrong ones are refused', async () => {
+    const connectWith = async (...offered: string[]) => {
+      const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/token/x`, offered);
+      const [first] = await Promise.race([once(socket, 'message'), once(socket, 'unexpected-response').then(() => [])]);
+      socket.on('error', () => {}).terminate();
+      return [socket.protocol, first && String(first)];
+    };
+    expect(await connectWith('chat', 'bearer', token)).toEqual(['chat', 'chat']);
+    expect(await connectWith('bearer', token)).toEqual(['bearer', '']);
+    expect(await connectWith('chat', 'bearer', 'wrong')).toEqual(['', undefined]);
+  });
+});
+
+describe('webSocketToken in a browser', needs('chromium'), () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  it.each([
+    [
+      ['chat', 'bearer', 'T'],
+      ['open', 'chat', 'chat'],
+    ],
+    [
+      ['bearer', 'T'],
+      ['open', 'bearer', ''],
+    ],
+    [
+      ['chat', 'bearer', 'wrong'],
+      ['close', 1006],
+    ],
+    [['chat'], ['close', 1006]],
+  ])('new WebSocket(url, %j) → %j', async (offered, expected) => {
+    const { page, close } = await openPage(browser, upstream.url);
+    const url = `${gate.url.replace('http', 'ws')}/token/x`;
+    const list = JSON.stringify(offered.map((each) => (each === 'T' ? token : each)));
+    const seen = await page.evaluate(`new Promise((resolve) => {
+      const socket = new WebSocket('${url}', ${list});
+      socket.onmessage = ({ data }) => resolve(['open', socket.protocol, data]);
+      socket.onclose = ({ code }) => resolve(['close', code]);
+    })`);
+    expect(seen).toEqual(expected);
+    await close();
+  });
+});
