@@ -62,6 +62,7 @@ export default defineConfig({
         'src/core/jose/**': { branches: 100 },
         'src/core/outbound/**': { branches: 100 },
         'src/core/introspection/**': { branches: 100 },
+        'src/core/exchange/**': { branches: 100 },
         'src/core/refusal/**': { branches: 100 },
         'src/core/resource-server/issuers/{issuer-*,trusted-issuer}.ts': { branches: 100 },
         'src/adapters/**': { branches: 100 },

@@ -13,6 +13,9 @@ export {
   type ReplayStore,
 } from './core/dpop/replay.ts';
 export { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from './core/dpop/replay-redis.ts';
+export type { ExchangedToken } from './core/exchange/exchange-cache.ts';
+export type { ExchangeTarget, TokenExchangeOptions } from './core/exchange/exchange-request.ts';
+export { createTokenExchange, type TokenExchange } from './core/exchange/token-exchange.ts';
 export {
   AccessError,
   type AccessErrorOptions,

@@ -89,7 +89,7 @@ const coreRanks: readonly (readonly string[])[] = [
   ['policy'],
   ['refusal'],
   ['resource-server'],
-  ['logout', 'mcp', 'signals'],
+  ['logout', 'mcp', 'signals', 'exchange'],
   ['assertion'],
 ];
 /** The same within `server/`. */
@@ -410,13 +410,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,200 lines; the console: 2,061; all sources: at most 39,990', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_200);
+  it('the core: at most 13,680 lines; the console: 2,061; all sources: at most 40,570', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_680);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(2061);
-    expect(count(() => true)).toBeLessThanOrEqual(39_990);
+    expect(count(() => true)).toBeLessThanOrEqual(40_570);
   });
 
-  it('tests: at most 74,155 lines; tools: at most 13,200', () => {
+  it('tests: at most 74,855 lines; tools: at most 13,200', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -425,7 +425,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(74_155);
+    expect(countBelow('test')).toBeLessThanOrEqual(74_855);
     expect(countBelow('tools')).toBeLessThanOrEqual(13_200);
   });
 
@@ -539,7 +539,6 @@ describe('house rules', () => {
 const longFunctions: Readonly<Record<string, number>> = {
   'core/dpop/expiring-set.ts createExpiringSet': 114,
   'core/introspection/fair-calls.ts createFairCalls': 96,
-  'core/introspection/introspection.ts createIntrospection': 84,
   'core/keys/key-set.ts resumeKeySet': 138,
   'core/keys/refresher.ts createRefresher': 84,
   'core/mcp/operation-policy.ts createOperationPolicies': 83,

@@ -433,6 +433,12 @@ export const failures = {
     'The client sent no byte of the body for longer than the time set for it. Check the network of the client, or raise the time.',
   ),
 
+  // Token exchange
+  exchange_refused: denied(
+    'Access to this resource is not allowed.',
+    'The provider does not exchange this token; the log line has its error. invalid_target: allow the audience for the client. invalid_scope: grant the scopes. invalid_grant: the token has ended there. Without an error: the token is bound by cnf, or is of another issuer than the exchange.',
+  ),
+
   // MCP
   no_operation_policy: denied(
     'Access to this operation is not allowed.',
@@ -474,6 +480,10 @@ export const failures = {
     'Access tokens cannot be verified at the moment.',
     'The introspection endpoint returned no usable response. The log line says why. Check its address, the credentials of this resource server, the network and the certificate.',
   ),
+  exchange_unavailable: unavailable(
+    'This request cannot be passed on at the moment.',
+    'The token endpoint gave no usable response to a token exchange. The log line says why. Check the address, the credentials of the client there and its right to exchange tokens, the network and the certificate.',
+  ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',
     'Redis did not respond in time, or was restarted and may have forgotten this proof. Bearer requests are not affected. Check Redis and its address.',
@@ -503,6 +513,7 @@ export const reasonsElsewhere: ReadonlySet<Reason> = new Set<Reason>([
   ...(['malformed_message', 'message_too_large', 'too_many_messages'] as const),
   ...(['mcp_headers_missing', 'mcp_header_mismatch', 'no_operation_policy'] as const),
   'assertion_request_mismatch',
+  ...(['exchange_refused', 'exchange_unavailable'] as const),
 ]);
 
 /** Facts for the operator's log only; never for the wire. */

@@ -19,6 +19,8 @@ export const reasonsWithoutCheck: readonly Reason[] = [
   'upload_timeout',
   'assertion_request_mismatch',
   'too_many_messages',
+  'exchange_refused',
+  'exchange_unavailable',
 ];
 
 /** Reasons that a dry run of the library cannot find: it uses up no proof, and reads no message. */

@@ -16,6 +16,17 @@ export interface FairCallsOptions {
   readonly waitSeconds: number;
 }
 
+/** Calls that wait, for each call at a time; and number of such clients. */
+const waitingPerCall = 4;
+const waitingClients = 8;
+
+/** Limits of the calls to one endpoint. Half is left for all others, however many calls one client makes. */
+export function limitCalls(maxCalls: number, waitSeconds: number): FairCallsOptions {
+  const maxWaitingPerClient = maxCalls * waitingPerCall;
+  const maxPerClient = Math.ceil(maxCalls / 2);
+  return { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting: maxWaitingPerClient * waitingClients, waitSeconds };
+}
+
 interface Waiting {
   readonly begin: () => void;
   /** Its turn never comes. */

@@ -8,7 +8,7 @@ import { createOutbound, type OutboundOptions, outboundMembers } from '../outbou
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { Refused } from '../refused.ts';
 import { type ClientCredentials, createAuthentication } from './client-authentication.ts';
-import { createFairCalls } from './fair-calls.ts';
+import { createFairCalls, limitCalls } from './fair-calls.ts';
 
 /** Options of {@link createIntrospection}. */
 export interface IntrospectionOptions extends OutboundOptions, ClientCredentials {
@@ -92,9 +92,6 @@ const bytesPerEntry = 512;
 /** Bytes of a parsed response, for each character. */
 const bytesPerCharacter = 4;
 const maxKeptSeconds = 3600;
-/** Tokens of one client that wait, for each call at a time; and of how many such clients. */
-const waitingPerCall = 4;
-const waitingClients = 8;
 /** RFC 6750 §2.1: nothing else goes out in a call. */
 const tokenGrammar = /^[\w.~+/-]+=*$/;
 
@@ -124,14 +121,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
    * Tokens that had no turn. An attacker does not send an invented token twice; a client that is refused repeats its token.
    */
   const turnedAway = new LRUCache<string, true>({ max: maxEntries });
-  const fair = createFairCalls({
-    maxCalls,
-    // Half is left for all others, however many tokens one client makes up.
-    maxPerClient: Math.ceil(maxCalls / 2),
-    maxWaitingPerClient: maxCalls * waitingPerCall,
-    maxWaiting: maxCalls * waitingPerCall * waitingClients,
-    waitSeconds: timeoutSeconds,
-  });
+  const fair = createFairCalls(limitCalls(maxCalls, timeoutSeconds));
 
   async function ask(token: string, digest: string, since: number): Promise<JsonObject | Refused> {
     const limits = { timeoutSeconds, maxBytes: maxAnswerBytes };

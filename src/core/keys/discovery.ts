@@ -16,10 +16,12 @@ export interface DiscoveryOptions {
   readonly fallback: DiscoveryFallback;
   /** `jwks_uri` of an earlier document, used like one read here. */
   readonly known?: string | undefined;
+  /** Member with the address. Default: `jwks_uri`. A `token_endpoint` gets secrets: https only. */
+  readonly member?: 'jwks_uri' | 'token_endpoint';
   readonly fetchJson: FetchJson;
 }
 
-/** Finds the `jwks_uri` of the issuer, within so many seconds; rejects with `ProviderError`. */
+/** Finds the address in the metadata of the issuer, within so many seconds; rejects with `ProviderError`. */
 export type Discover = (timeoutSeconds: number) => Promise<string>;
 
 /** Maximum size of a response of the identity provider, in bytes. */
@@ -30,7 +32,7 @@ export const maxAnswerBytes = 256 * 1024;
  * `jwks_uri` of an earlier one, or the fallback; a document with an error is not bridged.
  */
 export function createDiscovery(options: DiscoveryOptions): Discover {
-  const { issuer, insecure = false, fallback, fetchJson } = options;
+  const { issuer, insecure = false, fallback, fetchJson, member = 'jwks_uri' } = options;
   const wellKnown = readWellKnown(issuer, insecure);
   let known = options.known ?? (fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined);
   return async (timeoutSeconds) => {
@@ -42,7 +44,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
       if (known === undefined) throw error;
       return known;
     }
-    known = readJwksUri(document, issuer, insecure);
+    known = readAddress(document, issuer, { member, insecure: insecure && member === 'jwks_uri' });
     return known;
   };
 }
@@ -58,13 +60,18 @@ export function readWellKnown(issuer: string, insecure: boolean): string {
   return `${issuer}${issuer.endsWith('/') ? '' : '/'}.well-known/`;
 }
 
-function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string, insecure: boolean): string {
+function readAddress(
+  document: JsonObject,
+  expected: string,
+  { member, insecure }: Required<Pick<DiscoveryOptions, 'member' | 'insecure'>>,
+): string {
+  const { issuer, [member]: address } = document;
   if (issuer !== expected) {
     const named = typeof issuer === 'string' ? showText(showUrl(issuer)) : 'none';
     throw new ProviderError('foreign_issuer', { detail: `${named} instead of ${showUrl(expected)}` });
   }
-  if (!isKeyAddress(jwksUri, insecure)) throw new ProviderError('bad_jwks_uri');
-  return jwksUri;
+  if (!isKeyAddress(address, insecure)) throw new ProviderError(`bad_${member}`);
+  return address;
 }
 
 /** Reports whether keys may be fetched from an address: https, or http if that is allowed. */

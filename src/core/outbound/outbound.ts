@@ -38,10 +38,16 @@ export interface Form {
   /** `name=value&…` (RFC 6749 appendix B). */
   readonly body: string;
   readonly authorization?: string | undefined;
+  /** `read`: a JSON object with a status of 400 to 499, except 429, is returned too (RFC 6749 §5.2). */
+  readonly errors?: 'read';
 }
 
 /** POSTs a form as `FetchJson` GETs, and reads a JSON object from the response. */
-export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FetchedJson>;
+export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FormResponse>;
+
+export interface FormResponse extends FetchedJson {
+  readonly status: number;
+}
 
 /** A response with any status, a redirect too. */
 export interface AnyResponse extends Pick<FetchResponse, 'status' | 'headers'> {
@@ -137,8 +143,10 @@ export function createOutbound(
 
   return {
     fetchJson: (url, limits) => send(url, { method: 'GET' }, limits, readJson),
-    postForm: (url, form, limits) =>
-      send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, readJson),
+    postForm: (url, { errors, ...form }, limits) =>
+      send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, (response, maxBytes) =>
+        readJson(response, maxBytes, errors),
+      ),
     fetchAny: (url, request, limits) =>
       send(url, { method: 'GET', ...request }, limits, async (response, maxBytes) => {
         const { status, headers } = response;
@@ -152,11 +160,13 @@ export function createOutbound(
   };
 }
 
-async function readJson(response: FetchResponse, maxBytes: number): Promise<FetchedJson> {
+async function readJson(response: FetchResponse, maxBytes: number, errors?: Form['errors']): Promise<FormResponse> {
   const { status, headers } = refuseRedirect(response);
-  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
+  const isError = errors === 'read' && status >= 400 && status < 500 && status !== 429;
+  if (status !== 200 && !isError) throw new ProviderError('status', { detail: String(status) });
   const value = parseJsonObject(withoutMark(await readBody(response, maxBytes)));
-  if (value !== undefined) return { value, maxAge: readMaxAge(headers.get('cache-control')) };
+  if (value !== undefined) return { status, value, maxAge: readMaxAge(headers.get('cache-control')) };
+  if (isError) throw new ProviderError('status', { detail: String(status) });
   const [type] = /^[\w.+-]+\/[\w.+-]+/.exec(headers.get('content-type') ?? '') ?? [];
   throw new ProviderError('not_json', { detail: type?.endsWith('json') ? undefined : type });
 }

@@ -51,6 +51,10 @@ const rows = {
     'The discovery document has no jwks_uri that is an https URL without credentials.',
     'Publish the keys over https. Behind a proxy, set the public URL of the provider.',
   ),
+  bad_token_endpoint: row(
+    'The discovery document has no token_endpoint that is an https URL without credentials.',
+    'Write the endpoint of the exchange, or publish it over https.',
+  ),
   not_a_key_set: row(
     'The response of the identity provider is not a JWK set: it has no array of keys (RFC 7517 §5).',
     notStandard,
@@ -63,9 +67,17 @@ const rows = {
     'The response of the introspection endpoint has no boolean member active (RFC 7662 §2.2).',
     notStandard,
   ),
+  not_an_exchange: row(
+    'The response of the token endpoint is not a new bearer access token of at most 16 KiB (RFC 8693 §2.2).',
+    'Compare the settings of token exchange with the guide of the provider.',
+  ),
+  no_actor_token: row(
+    'The token of the actor cannot be read.',
+    'Name a readable file that has only the token in it, or return the token.',
+  ),
   too_many_calls: row(
-    'The introspection endpoint has left too many requests unanswered; another is not sent.',
-    'Check why the introspection endpoint is slow.',
+    'The endpoint has left too many requests unanswered; another is not sent.',
+    'Check why the endpoint is slow.',
   ),
   no_usable_keys: row(
     'The key set of the identity provider has no key that can verify a token.',

@@ -29,7 +29,7 @@ export interface Access<C = Claims> {
 }
 
 /** A valid token, the credentials that contained it, and what may end it. */
-interface AdmittedToken extends WatchedToken {
+export interface AdmittedToken extends WatchedToken {
   readonly credentials: Credentials;
   /** Clock of the server: seconds since the epoch. */
   readonly now: () => number;
@@ -84,7 +84,12 @@ export function grantAccess(
 
 /** Reports whether this copy of the package has granted a value as access. Every other value must be refused. */
 export function isAccess(value: unknown): value is Access<unknown> {
-  return typeof value === 'object' && value !== null && Admission.admittedOf(value) !== undefined;
+  return findAdmitted(value) !== undefined;
+}
+
+/** Returns the facts of a value that is access; `undefined` for every other value. */
+export function findAdmitted(value: unknown): AdmittedToken | undefined {
+  return typeof value === 'object' && value !== null ? Admission.admittedOf(value) : undefined;
 }
 
 /** Returns the claims of the token of an access, even if a schema has replaced `access.claims`. */
@@ -120,7 +125,7 @@ export function endAtExpiry(
 ): () => void {
   checkOptionMembers<EndAtExpiryOptions>('endAtExpiry', options, { now: true });
   if (typeof close !== 'function') throw new TypeError('endAtExpiry: close is a function');
-  const admitted = isAccess(access) ? Admission.admittedOf(access) : undefined;
+  const admitted = findAdmitted(access);
   if (admitted === undefined) {
     throw new TypeError('endAtExpiry: pass the access that this copy of portcullis has granted, and not a copy of it');
   }
@@ -135,7 +140,7 @@ export function followAccess(
   access: Access<unknown>,
   options: Omit<TokenWatchOptions, 'now'>,
 ): (() => void) | Refused | undefined {
-  const admitted = Admission.admittedOf(access);
+  const admitted = findAdmitted(access);
   if (admitted === undefined) return undefined;
   const { now } = admitted;
   return refuseEnded(admitted, { now, until: options.until }) ?? watchToken(admitted, { ...options, now });

@@ -20,6 +20,9 @@ describe('a failed fetch', () => {
     ['not_a_key_set', 'no array of keys'],
     ['too_many_keys', 'more than 100 keys'],
     ['not_an_introspection', 'no boolean member active'],
+    ['bad_token_endpoint', 'no token_endpoint that is an https URL'],
+    ['not_an_exchange', 'not a new bearer access token'],
+    ['no_actor_token', 'actor cannot be read'],
     ['too_many_calls', 'too many requests unanswered'],
     ['no_usable_keys', 'no key that can verify a token'],
   ])('%s → one sentence that says: %s', (kind, words) => {

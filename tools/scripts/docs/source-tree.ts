@@ -25,6 +25,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/core/revocation/logout': 'logout tokens of OpenID Connect: the endpoint and its limit',
   'src/core/revocation/signals': 'Shared Signals: streams, their transmitters, security event tokens',
   'src/core/introspection': 'introspection of opaque tokens',
+  'src/core/exchange': 'token exchange: client, cache, the function of the library',
   'src/core/token': 'the order of checks of an access token; claims; cache of verified tokens',
   'src/core/dpop': 'proofs, htu, nonces, replay stores',
   'src/core/policy': 'scopes, permissions, claims, step-up, combinations',

@@ -1,0 +1,94 @@
+import { LRUCache } from 'lru-cache';
+import type { Refused } from '../refused.ts';
+
+/** A token for another API, in exchange for the caller's. */
+export interface ExchangedToken {
+  readonly token: string;
+  /** Its end, in seconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** The outcome of an exchange. */
+export interface CachedExchange {
+  /** `undefined` once it was discarded. */
+  readonly result: ExchangedToken | Refused | undefined;
+  /** Seconds since the epoch. */
+  readonly until: number;
+  /** Time at which an upstream last refused its token, in seconds since the epoch. */
+  readonly discardedAt: number;
+  /** Called once, when it leaves the cache. */
+  readonly release: () => void;
+}
+
+/** Reports whether a token is cached, and neither a refusal nor nothing. */
+export function isToken(result: CachedExchange['result']): result is ExchangedToken {
+  return result !== undefined && 'token' in result;
+}
+
+interface Owner {
+  readonly keys: Set<string>;
+  bytes: number;
+}
+
+interface Entry extends CachedExchange {
+  readonly caller: string;
+  readonly owner: Owner;
+  readonly size: number;
+}
+
+/** Outcomes of exchanges, as {@link createExchangeCache} keeps them. */
+export type ExchangeCache = ReturnType<typeof createExchangeCache>;
+
+/** Bytes of an entry in addition to the two tokens. */
+const bytesPerEntry = 1024;
+/** Callers whose parts fill the cache. */
+const partsPerCache = 16;
+
+/**
+ * Creates an empty cache. Exchanges share it, each under a prefix of keys. A caller has a part of it: its next entry evicts its
+ * own oldest ones.
+ */
+export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
+  const part = maxBytes / partsPerCache;
+  const owners = new Map<string, Owner>();
+  const entries = new LRUCache<string, Entry>({
+    maxSize: maxBytes,
+    dispose({ caller, owner, size, release }, key) {
+      release();
+      owner.bytes -= size;
+      owner.keys.delete(key);
+      if (owner.keys.size === 0) owners.delete(caller);
+    },
+  });
+  let opened = 0;
+
+  return {
+    /** Returns a prefix of keys that no other exchange has. */
+    open: (): string => `${opened++} `,
+    /** Deletes all entries with this prefix. */
+    close(prefix: string): void {
+      for (const key of [...entries.keys()]) if (key.startsWith(prefix)) entries.delete(key);
+    },
+    get: (key: string): CachedExchange | undefined => entries.get(key),
+    set(key: string, caller: string, cached: CachedExchange): void {
+      const { result } = cached;
+      const size = bytesPerEntry + key.length + (isToken(result) ? result.token.length : 0);
+      entries.delete(key);
+      if (size > part) {
+        cached.release();
+        return;
+      }
+      const owner = owners.get(caller) ?? { keys: new Set(), bytes: 0 };
+      for (const oldest of owner.keys) {
+        if (owner.bytes + size <= part) break;
+        entries.delete(oldest);
+      }
+      entries.set(key, { ...cached, caller, owner, size }, { size });
+      owner.keys.add(key);
+      owner.bytes += size;
+      owners.set(caller, owner);
+    },
+    delete: (key: string): boolean => entries.delete(key),
+    status: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+  };
+}

@@ -1,0 +1,102 @@
+import { type ClientCredentials, createAuthentication } from '../introspection/client-authentication.ts';
+import { createDiscovery } from '../keys/discovery.ts';
+import { createOutbound, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
+import type { Refused } from '../refused.ts';
+import type { AdmittedToken } from '../resource-server/access.ts';
+import type { ExchangedToken } from './exchange-cache.ts';
+import { accessTokenType, readExchange } from './exchange-response.ts';
+
+/** API that the new token is for; `audience` or `resource` is required. */
+export interface ExchangeTarget {
+  /** Name of the API at the provider. */
+  readonly audience?: string;
+  /** URI of the API (RFC 8707). */
+  readonly resource?: string;
+  /** Scopes of the new token. Default: the provider decides. */
+  readonly scopes?: readonly string[];
+}
+
+/** Options of {@link createTokenExchange}. */
+export interface TokenExchangeOptions extends OutboundOptions, ClientCredentials {
+  /** Issuer of the callers' tokens, compared byte for byte with `iss`. */
+  readonly issuer: string;
+  /** The token endpoint: an https URL. Default: `token_endpoint` of the issuer's metadata. */
+  readonly endpoint?: string;
+  /** `allow`: tokens with `cnf` are exchanged too, and the new ones are not bound. Default: they are refused. */
+  readonly bound?: 'allow';
+  /** Token of this client as the actor (RFC 8693 §2.1), or the function that reads it before each request. Default: none. */
+  readonly actorToken?: string | (() => string);
+  /** Time limit per request in seconds, to the last byte of the response. Default: 3. */
+  readonly timeoutSeconds?: number;
+  /** Maximum number of requests in flight; half of them of one caller. Default: 64. */
+  readonly maxCalls?: number;
+}
+
+/** A target with its part of cache keys and its fields of requests. */
+export interface PreparedTarget {
+  readonly key: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** Requests a token. Rejects with `ProviderError`, or with what `actorToken` threw. */
+export type RequestToken = (admitted: AdmittedToken, target: PreparedTarget) => Promise<ExchangedToken | Refused>;
+
+const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const maxAnswerBytes = 64 * 1024;
+/** Seconds that the address of the endpoint is used before the metadata is read again. */
+const endpointSeconds = 600;
+
+/** Creates the requests of one client. Throws `TypeError` for credentials that cannot work. */
+export function createExchangeRequest(options: TokenExchangeOptions, maxCalls: number, timeoutSeconds: number) {
+  const { actorToken } = options;
+  const outbound = createOutbound(options, maxCalls);
+  const authenticate = createAuthentication(options, options.issuer);
+  const findEndpoint = createFindEndpoint(options, outbound, timeoutSeconds);
+  const limits = { timeoutSeconds, maxBytes: maxAnswerBytes };
+
+  const request: RequestToken = async ({ credentials: { token: subject }, now }, { fields }) => {
+    const endpoint = await findEndpoint(now());
+    const { authorization, fields: client } = authenticate();
+    const body = new URLSearchParams({
+      ...{ grant_type: grantType, subject_token: subject, subject_token_type: accessTokenType },
+      ...{ requested_token_type: accessTokenType, ...fields, ...client },
+      ...(actorToken !== undefined && { actor_token: readActor(actorToken), actor_token_type: accessTokenType }),
+    }).toString();
+    const response = await outbound.postForm(endpoint, { body, authorization, errors: 'read' }, limits);
+    const issued = readExchange(response, subject);
+    return 'lifetime' in issued ? Object.freeze({ token: issued.token, expiresAt: now() + issued.lifetime }) : issued;
+  };
+  return { request, close: outbound.close };
+}
+
+function readActor(actorToken: string | (() => string)): string {
+  try {
+    const token = typeof actorToken === 'function' ? actorToken() : actorToken;
+    if (typeof token === 'string' && token !== '') return token;
+  } catch (cause) {
+    throw new ProviderError('no_actor_token', { cause });
+  }
+  throw new ProviderError('no_actor_token');
+}
+
+/** Creates the function that finds the token endpoint. An address that was read remains in use if it cannot be read again. */
+function createFindEndpoint(
+  { endpoint, issuer }: TokenExchangeOptions,
+  { fetchJson }: Outbound,
+  timeoutSeconds: number,
+): (now: number) => string | Promise<string> {
+  if (endpoint !== undefined) return () => endpoint;
+  const discover = createDiscovery({ issuer, fallback: 'none', fetchJson, member: 'token_endpoint' });
+  let found: Promise<string> | undefined;
+  let freshUntil = 0;
+  return (now) => {
+    if (found !== undefined && now < freshUntil) return found;
+    freshUntil = now + endpointSeconds;
+    found = discover(timeoutSeconds);
+    found.catch(() => {
+      found = undefined;
+    });
+    return found;
+  };
+}

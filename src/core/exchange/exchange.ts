@@ -1,0 +1,161 @@
+import { createFairCalls, limitCalls } from '../introspection/fair-calls.ts';
+import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
+import { type Evidence, Refused } from '../refused.ts';
+import { type Access, type AdmittedToken, findAdmitted } from '../resource-server/access.ts';
+import { refuseEnded } from '../resource-server/token-watch.ts';
+import { type ExchangeCache, type ExchangedToken, isToken } from './exchange-cache.ts';
+import {
+  createExchangeRequest,
+  type ExchangeTarget,
+  type PreparedTarget,
+  type RequestToken,
+  type TokenExchangeOptions,
+} from './exchange-request.ts';
+
+export type ExchangeOutcome = 'ok' | 'refused' | 'unavailable';
+
+type Result = ExchangedToken | Refused;
+
+/** Exchanges tokens at one endpoint as one client. */
+export interface Exchange {
+  prepare(target: ExchangeTarget): PreparedTarget;
+  /** Returns the new token, synchronously if it is cached, or a refusal. Throws `TypeError` for a value that is not access. */
+  take(access: Access<unknown>, target: PreparedTarget): Result | Promise<Result>;
+  /** Discards a token that an upstream has refused, at most once in 10 s. Returns true if `take` returns another one now. */
+  discard(access: Access<unknown>, target: PreparedTarget, used: ExchangedToken): boolean;
+  /** Ends requests in flight, and makes no more. */
+  close(): void;
+}
+
+/** Seconds that a refusal is cached. */
+const refusedSeconds = 5;
+/** Seconds between two tokens of one key that upstreams have refused. */
+const discardSeconds = 10;
+/** Longest time before its end that a token is not used any more, in seconds; at most a tenth of its lifetime. */
+const maxMargin = 10;
+
+/** Opens an exchange; nothing is connected before the first token. Throws `TypeError` for credentials that cannot work. */
+export function openExchange(
+  options: TokenExchangeOptions,
+  cache: ExchangeCache,
+  onExchange: (outcome: ExchangeOutcome, seconds: number) => void = () => {},
+): Exchange {
+  const { issuer, bound, timeoutSeconds = 3, maxCalls = 64 } = options;
+  const { request, close } = createExchangeRequest(options, maxCalls, timeoutSeconds);
+  const exchange = createCachedExchange(request, cache, onExchange);
+  const fair = createFairCalls(limitCalls(maxCalls, timeoutSeconds));
+  const prefix = cache.open();
+  const inFlight = new Map<string, Promise<Result>>();
+
+  /** Requests a token once it has its turn. */
+  function start(key: string, admitted: AdmittedToken, target: PreparedTarget): Result | Promise<Result> {
+    const attest = (result: Result): Result =>
+      result instanceof Refused ? result.attest(evidenceOf(admitted)) : result;
+    const turnAway = (): Result => refuseUnavailable(new ProviderError('too_many_calls'));
+    const call = fair.run(nameCaller(admitted), () => exchange(key, admitted, target), turnAway);
+    if (call === undefined) return attest(turnAway());
+    const flight = call.then(attest).finally(() => inFlight.delete(key));
+    inFlight.set(key, flight);
+    return flight;
+  }
+
+  return {
+    prepare({ audience, resource, scopes = [] }) {
+      const fields = {
+        ...(audience !== undefined && { audience }),
+        ...(resource !== undefined && { resource }),
+        ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+      };
+      // JSON shows where it ends, so the token may follow.
+      return { key: prefix + JSON.stringify(fields), fields };
+    },
+    take(access, target) {
+      const admitted = readAdmitted(access);
+      const { token, credentials, now } = admitted;
+      const ended = refuseEnded(admitted, { now, until: 'expiry' });
+      if (ended !== undefined) return ended;
+      const key = target.key + credentials.token;
+      const known = cache.get(key);
+      if (known?.result !== undefined && now() < known.until) return known.result;
+      const asked = inFlight.get(key);
+      if (asked !== undefined) return asked;
+      const isBound = bound !== 'allow' && Object.hasOwn(token.claims, 'cnf');
+      if (token.claims.iss === issuer && !isBound) return start(key, admitted, target);
+      const context = { why: isBound ? 'cnf' : 'issuer' };
+      return new Refused('exchange_refused', { context }, evidenceOf(admitted));
+    },
+    discard(access, target, used) {
+      const admitted = readAdmitted(access);
+      const key = target.key + admitted.credentials.token;
+      const time = admitted.now();
+      const known = cache.get(key);
+      // Another request has discarded it before.
+      if (known?.result !== used) return inFlight.has(key) || isToken(known?.result);
+      if (time < known.discardedAt + discardSeconds) return false;
+      cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time, release: noRelease });
+      return true;
+    },
+    close() {
+      close();
+      cache.close(prefix);
+    },
+  };
+}
+
+/** Creates the function that requests a token, and caches what may be used again. */
+function createCachedExchange(
+  request: RequestToken,
+  cache: ExchangeCache,
+  onExchange: (outcome: ExchangeOutcome, seconds: number) => void,
+) {
+  return async (key: string, admitted: AdmittedToken, target: PreparedTarget): Promise<Result> => {
+    const { revocations, now } = admitted;
+    const { claims } = admitted.token;
+    // It may have had to wait for its turn.
+    const ended = refuseEnded(admitted, { now, until: 'expiry' });
+    if (ended !== undefined) return ended;
+    const startedAt = performance.now();
+    let isRevoked = false;
+    const release = revocations?.follow(claims, () => {
+      // Without iat, only the issuer can tell if a cutoff means this token.
+      if (revocations.refuseRevoked(claims) === undefined && revocations.doubtOf(claims) === undefined) return;
+      isRevoked = true;
+      cache.delete(key);
+    });
+    const result = await request(admitted, target).catch(refuseUnavailable);
+    const outcome = isToken(result) ? 'ok' : result.reason === 'exchange_refused' ? 'refused' : 'unavailable';
+    onExchange(outcome, (performance.now() - startedAt) / 1000);
+    const time = now();
+    const end = isToken(result) ? Math.min(result.expiresAt, claims.exp) : time;
+    const until = outcome === 'refused' ? time + refusedSeconds : end - Math.min(maxMargin, (end - time) / 10);
+    if (until > time && !isRevoked) {
+      const discardedAt = cache.get(key)?.discardedAt ?? Number.NEGATIVE_INFINITY;
+      cache.set(key, nameCaller(admitted), { result, until, discardedAt, release: release ?? noRelease });
+    } else release?.();
+    const late = refuseEnded(admitted, { now, until: 'expiry' });
+    return late ?? (isRevoked ? new Refused('exchange_unavailable', { context: { why: 'revocation' } }) : result);
+  };
+}
+
+const noRelease = (): void => {};
+
+function readAdmitted(access: Access<unknown>): AdmittedToken {
+  const admitted = findAdmitted(access);
+  if (admitted !== undefined) return admitted;
+  throw new TypeError('exchange: pass the access that this copy of portcullis has granted, and not a copy of it');
+}
+
+/** Names the caller that a part of the cache and of the requests belongs to. */
+function nameCaller({ token: { claims } }: AdmittedToken): string {
+  const { iss, sub, client_id: client = claims['azp'] } = claims;
+  return JSON.stringify(typeof sub === 'string' ? [iss, 'sub', sub] : [iss, 'client_id', client]);
+}
+
+function evidenceOf({ token: { claims, scopes, verifiedBy } }: AdmittedToken): Evidence {
+  return { claims, kid: verifiedBy.kid, scopes };
+}
+
+function refuseUnavailable(thrown: unknown): Refused {
+  const cause = toProviderError(thrown);
+  return new Refused('exchange_unavailable', { context: { kind: cause.kind }, cause });
+}
