@@ -187,7 +187,7 @@ describe('WebSocket', () => {
     const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
     socket.pause();
     socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     socket.destroy();
@@ -269,7 +269,7 @@ describe('WebSocket', () => {
       socket.write(handshake());
       if (reader === 'upstream') socket.once('data', () => flood(socket));
       else socket.pause();
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
       const traffic = interval > 0 && setInterval(() => socket.write('ping'), interval);
       await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
       if (traffic !== false) clearInterval(traffic);
@@ -375,7 +375,7 @@ describe('an upgrade that is not agreed', () => {
       const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
       socket.pause();
       socket.write(handshake());
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
       await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
       expect(sent).toBeLessThan(64 * 1024 * 1024);
       expect(proxied.proxy.inFlight()).toBe(0);

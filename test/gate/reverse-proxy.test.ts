@@ -620,7 +620,7 @@ describe('back-pressure', () => {
     const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
     client.pause();
     client.write(get());
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     client.destroy();
@@ -632,6 +632,10 @@ describe('a client that does not read, and an upstream that ends the connection'
   async function meet(framing: string, end: (socket: Socket, proxied: Proxied) => void) {
     let outgoing: ServerResponse | undefined;
     let written = 0;
+    let setEnded = (): void => {};
+    const ended = new Promise<void>((resolve) => {
+      setEnded = resolve;
+    });
     const respond = async (socket: Socket): Promise<void> => {
       socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n`);
       while (outgoing?.writableNeedDrain === false) {
@@ -640,6 +644,7 @@ describe('a client that does not read, and an upstream that ends the connection'
         await sleep(5);
       }
       end(socket, proxied);
+      setEnded();
     };
     const before: ProxiedOptions['before'] = (_incoming, response) => {
       outgoing = response;
@@ -648,7 +653,7 @@ describe('a client that does not read, and an upstream that ends the connection'
     const { proxied, upstream } = await stage((socket) => void respond(socket), { before });
     const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
     client.pause().write(last());
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await ended;
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 10_000);
     const body = bodyOf(await text(client.setEncoding('latin1')));
     return { received: body.replace(/[^x]/g, '').length, isWhole: body.endsWith('\r\n0\r\n\r\n'), written, proxied };
