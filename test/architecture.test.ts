@@ -410,13 +410,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,680 lines; the console: 2,061; all sources: at most 40,570', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_680);
+  it('the core: at most 14,200 lines; the console: 2,061; all sources: at most 42,600', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(14_200);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(2061);
-    expect(count(() => true)).toBeLessThanOrEqual(40_570);
+    expect(count(() => true)).toBeLessThanOrEqual(42_600);
   });
 
-  it('tests: at most 74,855 lines; tools: at most 13,200', () => {
+  it('tests: at most 77,000 lines; tools: at most 13,600', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -425,8 +425,8 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(74_855);
-    expect(countBelow('tools')).toBeLessThanOrEqual(13_200);
+    expect(countBelow('test')).toBeLessThanOrEqual(77_000);
+    expect(countBelow('tools')).toBeLessThanOrEqual(13_600);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {

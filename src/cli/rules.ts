@@ -10,12 +10,16 @@ import { formatRulesProblems } from '../gate/rules/rules-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
+import { replayTrail } from './rules-replay.ts';
 
 /** Something is wrong with the file, or a case came out differently. */
 const failed = 1;
 
-export async function runRules({ rest }: Flags<'rules'>): Promise<number> {
+export async function runRules({ rest, values }: Flags<'rules'>): Promise<number> {
   const [command, file = '', second = '', third = ''] = rest;
+  if (command !== 'replay' && Object.keys(values).length > 0) {
+    throw new UsageError('--since, --until and --json are for rules replay.');
+  }
   switch (`${command} ${rest.length - 1}`) {
     case 'check 1':
       return check(file);
@@ -23,8 +27,10 @@ export async function runRules({ rest }: Flags<'rules'>): Promise<number> {
       return test(file, second);
     case 'which 3':
       return which(file, second, third);
+    case 'replay 2':
+      return replayTrail(file, (await loadRules(second, exitCodes.config)).rules, values);
     default:
-      throw new UsageError('write check FILE, test FILE CASES, or which FILE METHOD URL.');
+      throw new UsageError('write check FILE, test FILE CASES, which FILE METHOD URL, or replay AUDIT FILE.');
   }
 }
 

@@ -129,7 +129,7 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
       const { status, stderr } = await run(args);
       expect(status).toBe(64);
       expect(stderr).toBe(
-        'portcullis: write check FILE, test FILE CASES, or which FILE METHOD URL.\nFlags and examples: portcullis rules --help\n',
+        'portcullis: write check FILE, test FILE CASES, which FILE METHOD URL, or replay AUDIT FILE.\nFlags and examples: portcullis rules --help\n',
       );
     },
   );

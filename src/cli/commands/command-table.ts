@@ -192,16 +192,20 @@ export const commandTable = {
     ],
   },
   rules: {
-    summary: 'Check a rules file of the gate, or run sample requests against it.',
-    forms: ['check FILE', 'test FILE CASES', 'which FILE METHOD URL'],
+    summary: 'Check a rules file of the gate, or run sample or recorded requests against it.',
+    forms: ['check FILE', 'test FILE CASES', 'which FILE METHOD URL', 'replay AUDIT FILE'],
     reads:
-      'FILE is a file, or a folder of rules files, in JSON or YAML. `check` lists every problem with its line, and warns of rules that are probably not meant. `test` runs sample requests against expected decisions. `which` prints the rule of a request, and the runners-up. Exit status: 0 without problems, even with warnings; 1 for problems, a case with another decision, or a request without a rule.',
-    flags: {},
+      'FILE is a file, or a folder of rules files, in JSON or YAML. `check` lists every problem with its line, and warns of rules that are probably not meant. `test` runs sample requests against expected decisions. `which` prints the rule of a request, and the runners-up. `replay` reads an audit trail (a file, or - for standard input), and prints which of its decisions the rules would change. Exit status: 0 without problems, even with warnings; 1 for problems, another decision, or a request without a rule; 66 for an unreadable trail; 69 if a recorded decision depends on a fact that is not recorded; 78 for rules that replay cannot load.',
+    flags: {
+      since: { value: 'TIME', meaning: 'For replay: only decisions at or after this time.' },
+      until: { value: 'TIME', meaning: 'For replay: only decisions before this time.' },
+      json: { meaning: 'For replay: prints JSON.' },
+    },
     settings: 'none',
     examples: [
       'portcullis rules check rules.yaml',
       'portcullis rules test rules.yaml cases.yaml',
-      'portcullis rules which rules.yaml GET https://api.example/orders',
+      'portcullis rules replay audit.jsonl rules.yaml --since 2026-11-22',
     ],
   },
   revoke: {

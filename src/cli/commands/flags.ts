@@ -64,7 +64,7 @@ export interface Flags<Name extends CommandName> {
 
 /** Reads the flags of a command. A message repeats only the name of a flag, because an argument may be a token. */
 export function readFlags<Name extends CommandName>(name: Name, args: readonly string[]): Flags<Name> {
-  const { flags, settings }: CommandRow = commandTable[name];
+  const { flags, settings, forms = [] }: CommandRow = commandTable[name];
   const values: Record<string, string | string[] | true> = {};
   const rest: string[] = [];
   for (let at = 0; at < args.length; at++) {
@@ -88,7 +88,8 @@ export function readFlags<Name extends CommandName>(name: Name, args: readonly s
       values[flag] = row.isRepeated === undefined ? value : ([values[flag] ?? [], value].flat() as string[]);
     }
   }
-  if (settings === 'none' && Object.keys(flags).length > 0 && rest.length > 0) {
+  const takesWords = forms.some((form) => /^\w/.test(form));
+  if (settings === 'none' && Object.keys(flags).length > 0 && rest.length > 0 && !takesWords) {
     throw new UsageError('every argument is a flag, as in --name VALUE.');
   }
   return { values: values as Flags<Name>['values'], rest }; // each value has the form of its row

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { failures } from '../../core/failures.ts';
+import type { ReadExternalUrl } from '../../core/http/external-url.ts';
 import type { ReadClientAddress } from '../../core/http/peer.ts';
 import { readSentPath } from '../../core/http/request.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
@@ -24,6 +25,7 @@ export interface ObserveOptions {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly readClientAddress: ReadClientAddress;
+  readonly readExternalUrl: ReadExternalUrl;
   /** `undefined`: lines name no identity. */
   readonly describeIdentity: DescribeIdentity | undefined;
   readonly audit: Audit | undefined;
@@ -78,12 +80,12 @@ interface PendingOptions {
 
 /** Adds sockets, one log line, one audit line, one span and the request metrics to an app. */
 export function observe(options: ObserveOptions): Observed {
-  const { app, refuse, audit, readClientAddress, watch } = options;
+  const { app, refuse, audit, watch } = options;
   const count = countRequests(options.metrics);
   const writeLine = createRequestLog(options);
   const recorder: Recorder = {
     audit(exchange, status) {
-      if (audit !== undefined) addAuditLine(audit, exchange, { status, readClientAddress });
+      if (audit !== undefined) addAuditLine(audit, exchange, status, options);
     },
     writeAudit: () => audit?.write(),
     record(exchange, status) {
@@ -247,11 +249,13 @@ export function describeRefusal({ compare, kid }: Evidence): LogFields {
 function addAuditLine(
   audit: Audit,
   exchange: Exchange,
-  { status, readClientAddress }: { readonly status: number | undefined; readonly readClientAddress: ReadClientAddress },
+  status: number | undefined,
+  { readClientAddress, readExternalUrl }: Pick<ObserveOptions, 'readClientAddress' | 'readExternalUrl'>,
 ): void {
   const { audited, reason, wouldRefuse, request, connection, route, routeKind, claims, scopes, evidence } = exchange;
   if (audited === undefined || reason === 'audit_unavailable') return;
   const verified = claims ?? evidence?.claims;
+  const url = readExternalUrl(request, connection);
   audit.add({
     id: exchange.id,
     requestId: readRequestId(request),
@@ -261,7 +265,8 @@ function addAuditLine(
     method: request.method,
     route: routeKind === 'route' ? route : undefined,
     rule: routeKind === 'rule' ? route : undefined,
-    host: request.headers.get('host') ?? undefined,
+    // The host that rules compare.
+    host: url instanceof Refused ? (request.headers.get('host') ?? undefined) : url.origin.replace(/^.*\//, ''),
     path: readSentPath(request),
     status,
     claims: verified,

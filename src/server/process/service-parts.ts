@@ -1,3 +1,4 @@
+import { createReadExternalUrl } from '../../core/http/external-url.ts';
 import { createReadClientAddress } from '../../core/http/peer.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
@@ -58,6 +59,7 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
           app: receiveEvents(app, { ...options, settings }, findServer),
           ...{ refuse, metrics, log, audit, watch, describeIdentity },
           readClientAddress: createReadClientAddress(settings.trustProxy),
+          readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
         }),
         noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
         noteConnection: (change) => {

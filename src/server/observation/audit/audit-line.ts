@@ -17,6 +17,9 @@ const limits = [
   [8, 1],
 ] as const;
 
+/** Lengths of values that may have been cut. */
+export const cutLengths: ReadonlySet<number> = new Set(limits.map(([length]) => length));
+
 /** Facts of a decision that its part about the token has, in addition to the claims. */
 const tokenFacts = ['entry', 'scopes'] as const;
 

@@ -17,7 +17,9 @@ export const auditMembers = {
   method: string('Method of the request.'),
   route: string('Path of the endpoint.'),
   rule: string('Id of the rule; `unmatched` without a rule.'),
-  host: string('Host of the request.'),
+  host: string(
+    'Host of the request, as rules compare it: from X-Forwarded-Host of a trusted proxy, without the default port.',
+  ),
   path: string('Path of the request, without its query; absent with `AUDIT_PATH=off`.'),
   status: {
     type: 'integer',
