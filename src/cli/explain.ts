@@ -3,8 +3,8 @@ import type { ResourceRequest } from '../core/http/request.ts';
 import { findLikeliest } from '../core/likeliest-name.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import { showText } from '../core/shown-text.ts';
-import { explainResponse, formatResponse } from '../explain/explained-response.ts';
-import { type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
+import { addResponse, explainResponse, formatResponse } from '../explain/explained-response.ts';
+import { addNext, type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
 import { readCall } from '../explain/input/explained-call.ts';
 import type { CallInput, Input, LogLineInput } from '../explain/input/input.ts';
 import { emptyInput, readInput } from '../explain/input/read-input.ts';
@@ -37,16 +37,11 @@ export async function runExplain(flags: Flags<'explain'>, environment: Environme
   return reportAll(await explainInput(flags, environment), values, environment);
 }
 
-/** Flags that have no effect together with another one. */
+/** Flags that contradict another one. */
 const rivals: Readonly<Partial<Record<keyof Values, readonly (keyof Values)[]>>> = {
   rules: ['issuer', 'audience', 'server'],
   // Its metadata names the issuer, and is fetched.
   server: ['issuer', 'offline'],
-  // The decision or the log line has these.
-  id: [
-    ...(['issuer', 'audience', 'server', 'jwks', 'offline', 'entry', 'method', 'url'] as const),
-    ...(['scope', 'permission', 'at', 'show'] as const),
-  ],
   admin: ['file'],
 };
 
@@ -63,20 +58,29 @@ function refuseRivals({ values, rest }: Flags<'explain'>): void {
   if (named !== undefined && setting !== undefined) refuse(named, setting.replace(/=.*$/s, ''));
 }
 
+/** Flags that describe a request, its token, or how it is evaluated. */
+const ofRequest = [
+  ...(['issuer', 'audience', 'server', 'jwks', 'offline', 'entry', 'method', 'url'] as const),
+  ...(['scope', 'permission', 'at', 'show'] as const),
+];
+
+/** Notes flags without an effect on this input. Stdout has the explanation only. */
+function noteIdle(values: Values, input: string, flags: readonly (keyof Values)[] = ofRequest): void {
+  const idle = flags.filter((name) => values[name] !== undefined).map((name) => `--${name}`);
+  if (idle.length > 0) process.stderr.write(`portcullis: no effect on ${input}: ${idle.join(', ')}.\n`);
+}
+
 /** Other users can read arguments in the list of processes and in the history of the shell. */
 function refuseWord(word: string): UsageError {
+  if (/^(?:bearer |dpop )?ey[\w-]+\.|^[\w.~+/=-]{32,}$/i.test(word)) {
+    return new UsageError('that looks like a token; pipe it in: other users can read arguments.');
+  }
   const meant = findLikeliest(word, pageNames, 1);
   return new UsageError(
     meant === undefined
       ? 'that is not a reason, a cause, a check or a problem of doctor. Pipe a token in: other users can read arguments.'
       : `there is no such reason. Did you mean ${meant}?`,
   );
-}
-
-/** Refuses flags that describe a request or its token. */
-function refuseOfRequest(values: Values, input: string): void {
-  const flag = (['show', 'scope', 'permission', 'method', 'url'] as const).find((name) => values[name] !== undefined);
-  if (flag !== undefined) throw new UsageError(`--${flag} has no effect on ${input}: remove it.`);
 }
 
 interface Explained {
@@ -92,6 +96,7 @@ async function explainInput(flags: Flags<'explain'>, environment: Environment): 
   const at = readTime(values.at) ?? Date.now() / 1000;
   const policy = readPolicy(values);
   if (id === undefined && admin !== undefined) throw new UsageError('--admin needs --id.');
+  if (id !== undefined) noteIdle(values, 'a decision that was made');
   if (id !== undefined && file === undefined) {
     return [{ explanation: await explainById(id, { admin, keyFile, settings }, environment) }];
   }
@@ -114,10 +119,10 @@ async function explainInput(flags: Flags<'explain'>, environment: Environment): 
         exitCodes.usage,
       );
     case 'log-line':
-      refuseOfRequest(values, 'a log line');
+      noteIdle(values, 'a log line');
       return explainLine(input, 'the log line has a reason that this version does not know.');
     case 'response': {
-      refuseOfRequest(values, 'a response');
+      noteIdle(values, 'a response');
       const explanation = explainResponse(input, at);
       const isText = explanation.verdict === 'undecided';
       return [{ explanation, ...(isText && { text: formatResponse(explanation, input) }) }];
@@ -147,17 +152,19 @@ async function explainCalls(
   calls: readonly CallInput[],
   { flags, environment, at, policy }: CallOptions,
 ): Promise<readonly Explained[]> {
-  const { method, url, show } = flags.values;
+  const { method, url, show, offline } = flags.values;
+  if (calls.every(({ kind }) => kind !== 'har')) noteIdle(flags.values, 'an input that is not a HAR', ['entry']);
   const [first] = calls as readonly [CallInput, ...CallInput[]]; // an input of calls has at least two
   const explainer = await openExplainer(flags, environment, first);
   try {
     const explained: Explained[] = [];
-    for (const { repairs, ...call } of calls) {
+    for (const { repairs, response, ...call } of calls) {
       const received = readCall(call, { method, url });
       const options = { kind: call.kind, at, ...(show !== undefined && { show }) };
       const explanation = await explainer.explain({ ...received, policy, options });
       const { request } = received;
-      explained.push({ request, explanation: { ...explanation, ...(repairs !== undefined && { repairs }) } });
+      const whole = addResponse({ ...explanation, ...(repairs !== undefined && { repairs }) }, response);
+      explained.push({ request, explanation: addNext(whole, offline ? 'offline' : 'online') });
     }
     for (const problem of explainer.keysProblems) {
       process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);

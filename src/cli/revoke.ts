@@ -1,10 +1,9 @@
 import { isTime } from '../core/jose/json.ts';
 import { cutoffKinds, eventOfMark, timeOfMark } from '../core/revocation/record.ts';
-import { createRedisRevocationStore } from '../core/revocation/redis-store.ts';
-import { type Cutoff, createRevocations, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
+import { type Cutoff, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
 import { showText } from '../core/shown-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { readRedisOptions } from '../server/process/open-replay.ts';
+import { loadRevocations } from '../server/process/outside.ts';
 import { readAdminKey } from '../server/revocation/revoke-endpoint.ts';
 import { readSettings, type Settings, unused } from '../server/settings/settings.ts';
 import { CommandFailure, requireValid, UsageError } from './commands/failure.ts';
@@ -17,15 +16,16 @@ const kinds = [
   ['client', 'client_id'],
   ['jti', 'jti'],
 ] as const;
-/** Limit of the connection to Redis, and of a request to the service, in milliseconds. */
+/** Limit of a request to the service, in milliseconds. */
 const timeout = 5000;
 
 export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS.ProcessEnv): Promise<number> {
   const { settings, effective } = requireValid(readSettings({ args: [], environment, defaults: unused }));
-  const { admin, list } = values;
+  const { admin, list, json: isJson } = values;
   if (list) {
-    if (Object.keys(values).length > 1) throw new UsageError('--list allows no other flag.');
-    await useRedis(settings, printCutoffs);
+    if (Object.keys(values).some((name) => name !== 'list' && name !== 'json'))
+      throw new UsageError('--list allows no other flag but --json.');
+    await useRedis(settings, (revocations) => printCutoffs(revocations, isJson));
     return exitCodes.ok;
   }
   const isIssuer = (name: string): boolean => name === 'ISSUER' || name === settings.variant.names.domain;
@@ -34,18 +34,18 @@ export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS
   if (admin === undefined)
     await useRedis(settings, (revocations) => revocations.revoke(cutoff as Cutoff)); // it has an issuer
   else await sendToService(admin, cutoff, settings);
-  process.stdout.write(describeEffect(cutoff));
+  process.stdout.write(describeEffect(cutoff, isJson));
   return exitCodes.ok;
 }
 
-function describeEffect({ sid, jti, before }: WrittenCutoff): string {
-  if (sid !== undefined) return 'Every token of the session is refused.\n';
-  if (jti !== undefined) return 'The token is refused.\n';
-  if (before !== undefined)
-    return `Tokens that were issued until ${new Date(before * 1000).toISOString()} are refused.\n`;
-  return `Tokens that were issued before this second are refused; a login from this second on is admitted.
-If the provider's clock is ahead, its tokens have a later iat: repeat the command with --before and that time.
-`;
+/** Describes the effect in one line. */
+function describeEffect({ issuer, before, ...named }: WrittenCutoff, isJson: boolean | undefined): string {
+  const end = before === undefined ? undefined : new Date(before * 1000).toISOString();
+  if (isJson) return `${JSON.stringify({ version: 1, ...named, issuer, before: end })}\n`;
+  if (named.sid !== undefined) return 'Every token of the session is refused.\n';
+  if (named.jti !== undefined) return 'The token is refused.\n';
+  if (end !== undefined) return `Tokens that were issued until ${end} are refused.\n`;
+  return 'Tokens that were issued before this second are refused; a login from this second on is admitted.\n';
 }
 
 type WrittenCutoff = Omit<Cutoff, 'issuer'> & { readonly issuer?: string };
@@ -103,20 +103,12 @@ const hints: Readonly<Record<number, string>> = {
 };
 
 async function useRedis(settings: Settings, use: (revocations: Revocations) => unknown): Promise<void> {
-  const { revocationStore, maxTokenLifetime, clockTolerance } = settings;
-  if (revocationStore === 'memory') {
+  if (settings.revocationStore === 'memory') {
     throw fail('REVOCATION_STORE is not a Redis. Set it, or write --admin URL of a running service.', exitCodes.config);
   }
   let revocations: Revocations | undefined;
   try {
-    const { tls, sentinel } = await readRedisOptions(settings);
-    const store = await createRedisRevocationStore(revocationStore, {
-      ...(tls !== undefined && revocationStore.startsWith('rediss') && { tls }),
-      ...(sentinel !== undefined && { sentinel }),
-    });
-    revocations = createRevocations({ store, maxTokenLifetime, clockTolerance: clockTolerance.exp });
-    const late = new Promise((_, reject) => setTimeout(reject, timeout, new Error('late')).unref());
-    await Promise.race([revocations.ready(), late]);
+    revocations = await loadRevocations(settings);
     await use(revocations);
   } catch {
     throw fail('Redis is unreachable, or did not store the cutoff.', exitCodes.unavailable);
@@ -125,12 +117,15 @@ async function useRedis(settings: Settings, use: (revocations: Revocations) => u
   }
 }
 
-function printCutoffs(revocations: Revocations): void {
+function printCutoffs(revocations: Revocations, isJson: boolean | undefined): void {
   for (const [issuer, kind, value, mark, until] of readRevocations('revoke', revocations).records()) {
     if (!cutoffKinds.some((each) => each === kind)) continue;
     const [before, end] = [timeOfMark(mark), until * 1000].map((time) => new Date(time).toISOString());
+    const cutoff = { [kind]: value, issuer, before, event: eventOfMark(mark), until: end };
     process.stdout.write(
-      `${kind}=${showText(value, 1024)} issuer=${showText(issuer, 1024)} before=${before} event=${eventOfMark(mark)} until=${end}\n`,
+      isJson
+        ? `${JSON.stringify(cutoff)}\n`
+        : `${kind}=${showText(value, 1024)} issuer=${showText(issuer, 1024)} before=${before} event=${eventOfMark(mark)} until=${end}\n`,
     );
   }
 }

@@ -10,7 +10,7 @@ const idCommand = (id: string): string => `portcullis explain --id ${/^[\w.:-]{1
 
 /** Explains a response without its request, by its status, challenge and body. One reason is a refusal; several are undecided. */
 export function explainResponse(response: ResponseInput, now: number): Explanation {
-  const reasons = findReasons(response);
+  const reasons = response.foreign === undefined ? findReasons(response) : [];
   const [only] = reasons.length === 1 ? reasons : [];
   const checks = reasons.map((reason): ExplainedCheck => {
     const { fix }: Failure = failures[reason];
@@ -23,15 +23,53 @@ export function explainResponse(response: ResponseInput, now: number): Explanati
     ...(only !== undefined && { reason: only, status: response.status ?? failures[only].status }),
     at: formatInstant(Math.floor(now)),
     against: { issuer: [], audiences: [], keys: 'none' },
-    checks,
+    ...(only === undefined && { next: response.foreign?.fix ?? idCommand(response.id ?? 'ID') }),
+    checks: response.foreign === undefined ? checks : [describeSaid(response)],
   };
+}
+
+/** The response of an input as a check that decides nothing: what it says, or which reasons it may have. */
+function describeSaid(response: ResponseInput): ExplainedCheck {
+  const { foreign, status, id } = response;
+  const common = { id: 'response', group: 'response', verdict: 'unknown' } as const;
+  if (foreign !== undefined) {
+    const { by, meaning, reason, fix } = foreign;
+    return { ...common, ...(reason !== undefined && { reason }), why: `${by}: ${meaning}`, fix };
+  }
+  const [reason, ...others] = findReasons(response);
+  const of = status === undefined ? '' : ` (status ${status})`;
+  if (reason === undefined) return { ...common, why: `status ${status}, not worded like a refusal of this service` };
+  if (others.length > 0)
+    return { ...common, why: `one of ${others.length + 1} reasons${of}: ${idCommand(id ?? 'ID')}` };
+  return { ...common, reason, why: `${reason}${of}`, fix: failures[reason].fix, docs: `refusals.md#${reason}` };
+}
+
+/**
+ * Adds the response that the input also has. It is of another time, and perhaps of other settings: an admission that it
+ * contradicts is undecided.
+ */
+export function addResponse(explanation: Explanation, response: ResponseInput | undefined): Explanation {
+  if (response?.status === undefined || response.status < 400) return explanation;
+  const said = describeSaid(response);
+  // A service that names a fault of the token had one: the export lacks the header.
+  const isExported = explanation.reason === 'missing_credentials' && said.reason !== undefined;
+  if (isExported && said.reason !== explanation.reason)
+    return explainResponse(response, Date.parse(explanation.at) / 1000);
+  if (explanation.reason !== undefined) return explanation;
+  const isOwn = response.description !== undefined && findReasons(response).length > 0;
+  const isContradicted = explanation.verdict === 'admitted' && isOwn;
+  const next = isContradicted ? ({ verdict: 'undecided', next: idCommand(response.id ?? 'ID') } as const) : {};
+  return { ...explanation, ...next, checks: [...explanation.checks, said] };
 }
 
 /** More reasons than this are only named. */
 const maxFixes = 12;
 
 /** Formats how to find the reason, then the reasons. */
-export function formatResponse({ checks }: Explanation, { id = 'ID', status, error }: ResponseInput): string {
+export function formatResponse({ checks, next }: Explanation, { id = 'ID', ...response }: ResponseInput): string {
+  const { status, error, foreign } = response;
+  if (foreign !== undefined)
+    return `${wrap(`undecided: ${foreign.by}: ${foreign.meaning}`, 2)}\n${wrap(`next: ${next}`, 6)}\n`;
   const seen = [status, error].filter((each) => each !== undefined && each !== null).join(' ');
   const [first] = checks;
   const list =
@@ -52,6 +90,7 @@ export function formatResponse({ checks }: Explanation, { id = 'ID', status, err
     'To get the one reason, use the X-Request-Id of the response:',
     ...ways.map((way) => `  ${way}`),
     ...(list.length > 0 ? ['The reasons:', ...list] : []),
+    `next: ${next}`,
   ]
     .join('\n')
     .concat('\n');

@@ -1,5 +1,6 @@
 import { findCheck, sectionOf } from '../core/checks.ts';
 import { failures, type Reason } from '../core/failures.ts';
+import { showValue } from '../core/shown-text.ts';
 import type { ExplainedCheck } from './explained-check.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';
@@ -54,6 +55,8 @@ export interface Explanation {
   readonly repairs?: readonly Repaired[];
   /** Claims of the option `show`. */
   readonly shown?: readonly ShownClaim[];
+  /** Command that decides what is undecided here. */
+  readonly next?: string;
   readonly checks: readonly ExplainedCheck[];
 }
 
@@ -139,7 +142,38 @@ export function leaveOpen(id: string, why: string): ExplainedCheck {
 
 /** An explanation without settings decides nothing. */
 export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
-  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveUncompared) };
+  const next = 'portcullis explain --issuer URL --audience TEXT, or with the settings of the service';
+  return { ...rest, verdict: 'undecided', next, checks: rest.checks.map(leaveUncompared) };
+}
+
+/** Commands that decide what a check leaves open, by its group. */
+const nextCommands: Readonly<Record<string, string>> = {
+  ...{ key: 'portcullis doctor', introspection: 'portcullis doctor' },
+  mcp_operation: 'portcullis explain, with the body of the request: --data of curl',
+};
+const askService = 'portcullis explain --id ID, with the X-Request-Id of a response of the service';
+
+/** Adds the next command to an undecided explanation. */
+export function addNext(explanation: Explanation, network: 'online' | 'offline'): Explanation {
+  const { verdict, checks, next } = explanation;
+  if (verdict !== 'undecided' || next !== undefined) return explanation;
+  const open = checks.find((check) => check.verdict === 'unknown' && check.id !== 'replay')?.group ?? '';
+  const named = Object.hasOwn(nextCommands, open) ? nextCommands[open] : askService;
+  const isOffline = network === 'offline' && named === nextCommands['key'];
+  return { ...explanation, next: isOffline ? 'portcullis explain, without --offline' : (named ?? askService) };
+}
+
+/** Facts of a log line that are the cause of a refusal. */
+const causalFacts = [
+  ...['revocation', 'by', 'since', 'lifetime', 'longest', 'kind', 'cause', 'hint', 'claim', 'parameter', 'defect'],
+  ...['header', 'part', 'issuer'],
+];
+
+/** Lists the facts of a log line or of a decision that are the cause of its refusal. */
+export function listCausalFacts(facts: Readonly<Record<string, unknown>>): string {
+  return causalFacts
+    .flatMap((name) => (Object.hasOwn(facts, name) ? [`${name} ${showValue(facts[name])}`] : []))
+    .join(', ');
 }
 
 /** Without settings, checks that compare with one show only the token. */

@@ -123,6 +123,7 @@ const otherHeaders = [
   'Access-Token',
   'Token',
   'X-Api-Key',
+  'apikey',
   'X-Forwarded-Access-Token',
   'Sec-WebSocket-Protocol',
 ];

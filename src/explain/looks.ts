@@ -5,7 +5,7 @@ import type { Gathered } from '../core/resource-server/dry-run.ts';
 import { describeBounds } from '../core/shown-comparison.ts';
 import { shorten, showText, showValue } from '../core/shown-text.ts';
 import type { Step } from '../core/walk.ts';
-import { audiencesOf, type InForce, type Setting, type SettingLabel, textOf } from './facts.ts';
+import { audiencesOf, type InForce, namesOf, type Setting, type SettingLabel, textOf } from './facts.ts';
 import { formatDistance } from './shown-time.ts';
 
 export interface Shown {
@@ -33,12 +33,23 @@ export function showStep({ id, refusal, comparison }: FailedStep, view: View): S
   if (refusal === undefined) return { why: describePassed({ id, comparison }, record, view) };
   const context = describeContext(refusal, view.force, value === undefined);
   const expected = describeExpected(record, comparison, view.force);
-  const shown = value === undefined ? {} : describeFailed(value, comparison, view);
+  const shown = value === undefined ? describeHeld(record, comparison) : describeFailed(value, comparison, view);
   return {
     ...(expected !== undefined && { expected }),
     ...shown,
     ...context,
     ...(setting !== undefined && { setting: describeLabel(view.force.labels[setting]) }),
+  };
+}
+
+/** The names that the token has, for a check that requires names. */
+function describeHeld({ list }: CheckRecord, comparison: Step['comparison']): Shown {
+  if (list === undefined || comparison === undefined) return {};
+  return {
+    seen:
+      namesOf(comparison.received)
+        .map((name) => showText(name))
+        .join(' ') || 'absent',
   };
 }
 

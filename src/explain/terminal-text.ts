@@ -1,5 +1,5 @@
 import { findCheck } from '../core/checks.ts';
-import { docsUrl } from '../core/failures.ts';
+import { docsUrl, type Failure, failures } from '../core/failures.ts';
 import { toAscii } from '../core/shown-text.ts';
 import type { CheckVerdict, ExplainedCheck } from './explained-check.ts';
 import type { Explanation } from './explanation.ts';
@@ -31,9 +31,11 @@ function rowOf({ id, group }: ExplainedCheck): string {
 export function formatExplanation(explanation: Explanation, style: TerminalStyle = plainStyle): string {
   const { verdict, reason, checks, repairs = [] } = explanation;
   const [first, ...others] = checks.filter((check) => check.verdict === 'fail');
+  const said = checks.find(({ id }) => id === 'response');
+  const word = said === undefined ? verdict : `${verdict}: the response says ${said.why}`;
   const lines =
     first === undefined
-      ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${verdict}${reason === undefined ? '' : `: ${reason}`}`)]
+      ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${word}${reason === undefined ? '' : `: ${reason}`}`)]
       : formatFirst(headlineOf(explanation), first, style);
   const repaired = repairs.map(({ id, note }) => row(id === 'taken' ? 'read' : 'repaired', note));
   const more = others.map(({ reason: name = '', seen, why, causes }) =>
@@ -42,7 +44,8 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   const shown = (explanation.shown ?? []).map(
     ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified claim of the token)'}`,
   );
-  const text = [...lines, ...repaired, ...more, ...shown, '', ...formatRows(checks, style)].join('\n');
+  const next = explanation.next === undefined ? [] : [wrap(`next: ${explanation.next}`, 6)];
+  const text = [...lines, ...repaired, ...more, ...shown, '', ...formatRows(checks, style), ...next].join('\n');
   const trimmed = text.replace(/ +$/gm, '');
   return `${style.characters === 'ascii' ? toAscii(trimmed) : trimmed}\n`;
 }
@@ -94,6 +97,13 @@ function markDifference(seen: string, expected: string): readonly string[] {
   return at < 4 || seen === expected ? [] : [`${' '.repeat(indent + at)}^`];
 }
 
+/** The first sentence of the fix of a reason, which says what is wrong, and the other sentences. */
+function splitFix(reason: string): readonly [problem: string, rest: string] {
+  const { fix }: Pick<Failure, 'fix'> = Object.entries(failures).find(([name]) => name === reason)?.[1] ?? { fix: '' };
+  const [, problem = '', rest = ''] = /^(.*?)\.(?: (?=[A-Z])(.*))?$/s.exec(fix) ?? [];
+  return [problem, rest];
+}
+
 /** One refusal: headline with the cause, seen and expected values, fix. */
 export function formatFirst(verdict: string, check: ExplainedCheck, style: TerminalStyle): readonly string[] {
   const { id, reason = '', seen, expected, verified, setting, causes = [], why, fix, docs } = check;
@@ -103,10 +113,13 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
   ]);
   const [cause] = causes;
   const headline = `${verdict}: ${reason}`;
-  const first = wrap(`${headline}${cause?.note === undefined ? '' : `: ${cause.note}`}`, 2);
+  const [problem, rest] = splitFix(reason);
+  const words = cause?.note ?? problem;
+  const first = wrap(`${headline}${words === '' ? '' : `: ${words}`}`, 2);
   // A certain cause excludes likely ones.
   const left = causes.filter(({ certainty }) => certainty === cause?.certainty);
-  const fixes = left.length > 0 ? left : fix === undefined ? [] : [{ fix }];
+  const isUsual = fix === `${problem}. ${rest}` && rest !== '';
+  const fixes = left.length > 0 ? left : fix === undefined ? [] : [{ fix: isUsual ? rest : fix }];
   return [
     first.replace(headline, style.paint('bad', headline)),
     ...(cause === undefined ? [] : [row('cause', `${cause.id} (${cause.certainty})`)]),
@@ -119,6 +132,7 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
             verified === false ? 'unverified claim of the token' : (why ?? ''),
           ),
         ]),
+    ...(why !== undefined && (seen === undefined || verified === false) ? [row('because', why)] : []),
     ...wanted.flatMap((text, index) => [
       row(index === 0 ? 'expects' : 'or', text, index === 0 ? (setting ?? '') : ''),
       ...(index === 0 && compared.has(id) ? markDifference(value, text) : []),

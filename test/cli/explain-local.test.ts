@@ -59,6 +59,12 @@ describe('explain without settings, next to a running dev', () => {
     expect((await explain(call)).stdout).toMatch(/^admitted/);
   });
 
+  it('a token that no key of dev has signed → only decoded, and what to give', async () => {
+    const { status, stdout, stderr } = await explain(await idp.token({ key: 'unknown' }));
+    expect([status, stderr]).toEqual([69, '']);
+    expect(stdout).toMatch(/\nnext: portcullis explain --issuer URL --audience TEXT, or with the settings of\n/);
+  });
+
   it('--offline → no request: the token is only decoded', async () => {
     expect(await explain(await idp.token(), '--offline')).toMatchObject({ status: 69, stderr: '' });
   });

@@ -39,7 +39,7 @@ const curl = (authorization: string): string => `curl -H '${authorization}' ${ur
 describe("a newcomer's twelve mistakes: one command each, and its first three lines name the cause", () => {
   it('1. a proxy removes the header', async () => {
     expect(await firstLines(['explain'], `GET /api/private HTTP/1.1\nHost: api.example.test\n`)).toMatch(
-      /^refused: missing_credentials\n {2}cause {2}header_stripped \(likely\)\n {2}fix {2}Send Authorization: Bearer <token>\. If/,
+      /^refused: missing_credentials: The client sent no Authorization header\n {2}cause {2}header_stripped \(likely\)\n {2}fix {2}Send Authorization: Bearer <token>\. If/,
     );
   });
 

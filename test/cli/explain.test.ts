@@ -10,6 +10,8 @@ import type { Explanation } from '../../src/explain/explanation.ts';
 import { readmeTables } from '../../tools/scripts/docs/readme-tables.ts';
 import { findFreePort } from '../../tools/shared/network.js';
 import { runCommand, runProcess } from '../support/command-runs.ts';
+import { needs } from '../support/programs.ts';
+import { startTestRedis } from '../support/redis.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
 
@@ -116,6 +118,9 @@ describe('the verdict', () => {
   it('--permission requires one', async () => {
     const { explanation } = await runJson(await provider.sign(), ['--permission', 'orders:read']);
     expect(explanation).toMatchObject({ reason: 'missing_permission' });
+    expect(explanation.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({ seen: 'absent' });
+    const held = await runJson(await provider.sign({ permissions: ['a', 'b'] }), ['--permission', 'orders:read']);
+    expect(held.explanation.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({ seen: 'a b' });
   });
 
   it('a log line → its reason, with what it expected and received', async () => {
@@ -170,8 +175,24 @@ describe('settings that decide about few tokens', () => {
     const long = await runJson(await provider.sign({ iat: now, exp: now + 3600 }), [], environment);
     expect(long.explanation).toMatchObject({ verdict: 'refused', reason: 'token_lifetime_too_long' });
     const { explanation } = await runJson(await provider.sign({ iat: now, exp: now + 300 }), [], environment);
-    expect(explanation).toMatchObject({ verdict: 'undecided' });
+    expect(explanation).toMatchObject({ verdict: 'undecided', next: expect.stringContaining('explain --id ID') });
     expect(explanation.checks).toContainEqual(expect.objectContaining({ id: 'revocation', verdict: 'unknown' }));
+  });
+
+  describe('REVOCATION_STORE', needs('redis-server'), () => {
+    it('Redis → a revoked token is refused, another is admitted; offline → undecided', async () => {
+      const redis = await startTestRedis();
+      const environment = { ...settings(), REVOCATION_STORE: redis.url, ISSUER: '' };
+      const token = await provider.sign({ jti: 'a1' });
+      const revoke = ['revoke', '--jti', 'a1', '--issuer', provider.issuer, '--json'];
+      expect((await runCommand(revoke, environment)).status).toBe(0);
+      const revoked = await runJson(token, [], environment);
+      const other = await runJson(await provider.sign({ jti: 'b2' }), [], environment);
+      const offline = await run(token, ['--offline'], environment);
+      await redis.stop();
+      expect([revoked.status, revoked.explanation.reason]).toEqual([1, 'revoked_token']);
+      expect([other.status, offline.status]).toEqual([0, 69]);
+    });
   });
 
   it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: the input has no certificate', async () => {
@@ -213,7 +234,6 @@ describe('invalid input', () => {
     ['--rules with --server', ['--rules', 'r.yaml', '--server', 'http://127.0.0.1:9'], 'x'],
     ['--rules with --issuer', ['--rules', 'r.yaml', '--issuer', 'https://a.example/', '--audience', 'x'], 'x'],
     ['--server, which is fetched, offline', ['--server', 'http://127.0.0.1:9', '--offline'], 'x'],
-    ['--scope with --id', ['--id', 'abc-1', '--scope', 'read:x'], 'x'],
     ['a setting with --issuer', ['--issuer', 'https://a.example/', '--audience', 'x', '--clock-tolerance', '5'], 'x'],
     ['keys that are none', ['--issuer', 'https://a.example/', '--audience', 'x', '--jwks', '/dev/null'], 'x'],
   ])('%s → 64, and nothing of it is repeated', async (_, args, input) => {
@@ -221,6 +241,22 @@ describe('invalid input', () => {
     expect([status, stdout]).toEqual([64, '']);
     expect(stderr).toMatch(/^portcullis: .*\nFlags and examples: portcullis explain --help\n$/);
     expect(stderr).not.toMatch(/eyJ|no_such_reason/);
+  });
+
+  it('a token as an argument → the message says so', async () => {
+    const { stderr } = await run('x', ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'], {});
+    expect(stderr).toMatch(/^portcullis: that looks like a token; pipe it in/);
+  });
+
+  it('flags without an effect on the input → a note, and the input is explained', async () => {
+    const line = '{"time":"2026-11-22T10:00:00.000Z","event":"request","reason":"expired","status":401}';
+    const found = await run(line, ['--scope', 'a', '--url', 'https://a.example/'], {});
+    expect([found.status, found.stderr]).toEqual([1, 'portcullis: no effect on a log line: --url, --scope.\n']);
+    const token = await run(await provider.sign(), ['--entry', '2']);
+    expect([token.status, token.stderr]).toEqual([
+      0,
+      'portcullis: no effect on an input that is not a HAR: --entry.\n',
+    ]);
   });
 
   it('wrong settings → 78', async () => {
@@ -255,7 +291,7 @@ describe('one reason', () => {
     expect(many.stdout).toContain('portcullis explain --id abc-1 --file LOG');
     expect(many.status).toBe(69);
     const one = await runCommand(['explain'], {}, response('The access token has expired.'));
-    expect(one.stdout).toMatch(/^refused: expired\n/);
+    expect(one.stdout).toMatch(/^refused: expired: exp has passed\n/);
     expect(one.status).toBe(1);
   });
 
@@ -266,7 +302,7 @@ describe('one reason', () => {
     const file = join(folder, 'log');
     await writeFile(file, [line('a1', 'expired'), line('b2', 'invalid_audience')].join('\n'));
     const found = await runCommand(['explain', '--id', 'a1', '--file', file], {}, '');
-    expect(found.stdout).toMatch(/^refused: expired\n/);
+    expect(found.stdout).toMatch(/^refused: expired: exp has passed\n/);
     expect((await runCommand(['explain', '--id', 'zz', '--file', file], {}, '')).status).toBe(64);
     await rm(folder, { recursive: true });
   });

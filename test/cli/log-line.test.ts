@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { explainDetail } from '../../src/cli/explain/explained-id.ts';
 import { explainLogLine } from '../../src/cli/explain/log-line.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
@@ -80,5 +81,45 @@ describe('a log line with what was expected and received: the cause, and the fix
   it('a rule that only reports → the reason that it would have had, with the status of that reason', () => {
     const text = JSON.stringify({ time, event: 'request', status: 200, would_refuse: 'expired' });
     expect(explain(text)).toMatchObject({ reason: 'expired', status: 401 });
+  });
+});
+
+describe('a decision that was made → never undecided, although its checks do not tell why', () => {
+  const decision = { id: 'a', at: time, method: 'GET', route: '/api/private', routeKind: 'route', ms: 1 } as const;
+  const walked = { version: 1, verdict: 'undecided', at: time, checks: [], against: {} };
+  const since = '2026-11-22T09:59:00.000Z';
+  it.each<[string, object, readonly (readonly [string, string])[], object]>([
+    [
+      ...(['revoked', { status: 401, outcome: 'refused', reason: 'revoked_token' }] as const),
+      ...([
+        [
+          ['revocation', 'logout'],
+          ['by', 'sid'],
+          ['since', since],
+        ],
+      ] as const),
+      { verdict: 'refused', reason: 'revoked_token', checks: [{ why: `revocation logout, by sid, since ${since}` }] },
+    ],
+    [
+      ...(['inactive', { status: 401, outcome: 'refused', reason: 'inactive_token' }] as const),
+      [['expected', 'active']],
+      { verdict: 'refused', reason: 'inactive_token', checks: [{ expected: 'active' }] },
+    ],
+    ['admitted', { status: 200, outcome: 'allowed' }, [], { verdict: 'admitted' }],
+    [
+      ...(['report mode', { status: 200, outcome: 'would_refuse', reason: 'inactive_token' }] as const),
+      [],
+      { verdict: 'admitted', rule: { wouldRefuse: 'inactive_token' } },
+    ],
+  ])('%s', (_, made, facts, expected) => {
+    const detail = { decision: { ...decision, ...made }, walked: true, facts, explanation: walked };
+    expect(explainDetail(detail as unknown as Parameters<typeof explainDetail>[0])).toMatchObject(expected);
+  });
+});
+
+it('a log line → the facts that are its cause', () => {
+  const fields = { revocation: 'revoke', by: 'sub', since: time };
+  expect(explain(line('revoked_token', fields))?.checks[0]).toMatchObject({
+    why: `revocation revoke, by sub, since ${time}`,
   });
 });

@@ -99,10 +99,16 @@ export const causeCases: readonly CauseCase[] = [
     id: 'issuer_host_alias',
     reason: 'invalid_issuer',
     certainty: 'likely',
-    appears: { claims: { iss: 'http://keycloak:8080/realms/main' }, issuers: ['https://id.example/realms/main'] },
+    appears: {
+      claims: { iss: 'http://keycloak:8080/realms/main' },
+      ...{ issuers: ['https://id.example/realms/main'], isKeyKnown: true },
+    },
     not: [
-      { claims: { iss: 'https://other.example/' } },
-      { claims: { iss: 'http://keycloak:8080/realms/other' }, issuers: ['https://id.example/realms/main'] },
+      { claims: { iss: 'http://keycloak:8080/realms/main' }, issuers: ['https://id.example/realms/main'] },
+      {
+        claims: { iss: 'http://keycloak:8080/realms/other' },
+        ...{ issuers: ['https://id.example/realms/main'], isKeyKnown: true },
+      },
     ],
   },
   {
@@ -407,8 +413,11 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'likely',
     appears: { claims: { iss: 'https://dev.eu.auth0.com/' }, issuers: ['https://prod.eu.auth0.com/'] },
     not: [
-      { claims: { iss: 'https://other.test/' } },
-      { claims: { iss: 'http://keycloak:8080/realms/main' }, issuers: ['https://id.example/realms/main'] },
+      { claims: { iss: 'https://other.example.org/' } },
+      {
+        claims: { iss: 'http://keycloak:8080/realms/main' },
+        ...{ issuers: ['https://id.example/realms/main'], isKeyKnown: true },
+      },
     ],
   },
   {

@@ -304,7 +304,7 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     });
     const issuedAt = Math.floor(Date.now() / 1000);
     const { stdout } = await runCommand(['revoke', '--sub', 'carol'], settings);
-    expect(stdout).toMatch(/^Tokens that were issued before this second .*--before and that time\.\n$/s);
+    expect(stdout).toMatch(/^Tokens that were issued before this second .* is admitted\.\n$/);
     const carol = (iat: number) => token({ sub: 'carol', sid: 'c', iat });
     await vi.waitFor(async () => expect(await statuses(second, await carol(issuedAt - 1))).toEqual([401]), {
       timeout: 1000,

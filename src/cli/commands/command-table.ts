@@ -223,9 +223,10 @@ export const commandTable = {
       before: {
         value: 'TIME',
         meaning:
-          'Refuses tokens issued until then: ISO 8601, or seconds since 1970 (default: the second before now, so that a later login is admitted).',
+          'Refuses tokens issued until then: ISO 8601, or seconds since 1970 (default: the second before now, so that a later login is admitted; later if the clock of the provider is ahead).',
       },
       admin: { value: 'URL', meaning: 'Admin listener of a running service, with the key in ADMIN_KEY_FILE.' },
+      json: { meaning: 'Prints what happened, or each cutoff, as one line of JSON.' },
     },
     settings: 'none',
     examples: [

@@ -24,7 +24,8 @@ import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import { type Rule, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
-import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
+import { openResourceServer, type ServerMeans } from '../../server/process/open-resource-server.ts';
+import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { CommandFailure } from '../commands/failure.ts';
 import { loadRules } from '../rules.ts';
@@ -48,6 +49,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   const chooseRule = createChooseRule(rules, readExternalUrl);
   const labels = labelRules(file, settings);
   const introspections = findIntrospections(rules);
+  const means = await openOutside(settings, keyOptions.network);
   const opened: OpenedKeys[] = [];
   const keysProblems = new Set<string>();
 
@@ -57,7 +59,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     );
     opened.push(...keySets);
     for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
-    const server = openServer(rule, { rules, settings, keySets, introspections });
+    const server = openServer(rule, { rules, settings, keySets, introspections, means });
     const { mcp } = rule;
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
@@ -98,6 +100,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     close() {
       for (const { close } of opened) close();
       for (const { introspection } of introspections.values()) introspection.close();
+      means.revocations?.close();
     },
   };
 }
@@ -138,6 +141,7 @@ interface RuleContext {
   /** Keys of each issuer of the rule. */
   readonly keySets: readonly OpenedKeys[];
   readonly introspections: ReturnType<typeof openIntrospections>;
+  readonly means: ServerMeans;
 }
 
 /** Opens the introspections of the rules. Throws a failure that names what cannot be used. */
@@ -152,7 +156,7 @@ function findIntrospections(rules: Rules): ReturnType<typeof openIntrospections>
 
 function openServer(
   rule: Rule,
-  { rules, settings, keySets, introspections }: RuleContext,
+  { rules, settings, keySets, introspections, means }: RuleContext,
 ): ResourceServer<RegisteredClaims> {
   const { issuers: trusted, dpop } = requirementsOf(rule, rules);
   const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
@@ -161,7 +165,7 @@ function openServer(
   });
   const [introspection] = trusted.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
   const mode = findMode(settings, rules);
-  return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, openOutside(settings));
+  return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, means);
 }
 
 function refuse(reason: Reason, call: CallToExplain, facts: { readonly seen?: string; readonly why?: string }) {

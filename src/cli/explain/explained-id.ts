@@ -1,4 +1,4 @@
-import { type Explanation, explainReason } from '../../explain/explanation.ts';
+import { decideBy, type Explanation, explainReason, listCausalFacts } from '../../explain/explanation.ts';
 import type { DecisionDetail } from '../../server/console/wire.ts';
 import { variants } from '../../server/variants/variants.ts';
 import { UsageError } from '../commands/failure.ts';
@@ -47,19 +47,27 @@ function nameFlagsOfDev(explanation: Explanation): Explanation {
   return { ...explanation, checks };
 }
 
-/** Explains a decision by its checks, or else by the facts of its log line. Throws a `UsageError` without either. */
+/**
+ * Explains a decision by its checks, or by the facts of its log line if the checks cannot tell why it was made. Throws a
+ * `UsageError` without either.
+ */
 export function explainDetail({ decision, facts, explanation }: DecisionDetail): Explanation {
-  if (explanation !== undefined) return explanation as Explanation; // the service writes a complete one
-  const { reason, status, at, method } = decision;
+  const { reason, status, at, method, outcome, route } = decision;
+  const walked = explanation as Explanation | undefined; // the service writes a complete one
+  if (walked !== undefined && reason === undefined) return { ...walked, verdict: 'admitted' };
+  if (walked !== undefined && (walked.rule?.wouldRefuse ?? walked.reason) === reason) return walked;
   if (reason === undefined || !isReason(reason)) {
     throw new UsageError('id: no token was validated for this request, so there are no checks.');
   }
-  const { expected, received, path, host = '', nearest } = Object.fromEntries(facts);
+  const named = Object.fromEntries(facts);
+  const { expected, received, path, host = '', nearest } = named;
   const seen = received ?? (path === undefined ? undefined : `${method} ${host}${path}`);
+  const why = nearest === undefined ? listCausalFacts(named) : `nearly matched: ${nearest}`;
   const shown = {
     ...(expected !== undefined && { expected }),
     ...(seen !== undefined && { seen }),
-    ...(nearest !== undefined && { why: `nearly matched: ${nearest}` }),
+    ...(why !== '' && { why }),
   };
-  return explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, status);
+  const explained = explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, status);
+  return outcome === 'would_refuse' ? decideBy({ id: route, mode: 'report' }, explained) : explained;
 }

@@ -12,7 +12,8 @@ import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
-import { openOutside, openResourceServer } from '../../server/process/open-resource-server.ts';
+import { openResourceServer } from '../../server/process/open-resource-server.ts';
+import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 
 export interface CallToExplain extends ReceivedCall {
@@ -108,13 +109,21 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
   const { variant, issuer, upstream, scope } = settings;
   const opened = issuer === undefined ? undefined : await openKeys({ issuer }, options);
   const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
-  const server = openResourceServer(settings, { from: 'settings', issuers }, openOutside(settings));
+  const means = await openOutside(settings, options.network);
+  const server = openResourceServer(settings, { from: 'settings', issuers }, means);
   const policyOf: ServerParts['policyOf'] = (path) => {
     // A gate has no routes.
     if (upstream !== '') return scope === '' ? undefined : { scopes: scope.split(' ') };
     return variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
   };
-  return createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, policyOf });
+  const explainer = createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, policyOf });
+  return {
+    ...explainer,
+    close() {
+      explainer.close();
+      means.revocations?.close();
+    },
+  };
 }
 
 const noKeys: KeySet = {

@@ -9,6 +9,16 @@ export const flagLabels: SettingLabels = {
   audience: createLabel('--audience', (value) => `--audience ${value}`),
 };
 
+/** Labels for `--server`: settings of a service that is not described here. */
+export const serverLabels: SettingLabels = {
+  ...optionLabels,
+  issuer: createLabel('the issuer of that service', (value) => `set the issuer of that service: ISSUER=${value}`),
+  audience: createLabel(
+    'the audience of that service',
+    (value) => `set the audience of that service: IDP_AUDIENCE=${value}`,
+  ),
+};
+
 export function labelRules(file: string, settings: Pick<Settings, 'variant'>): SettingLabels {
   const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)): SettingLabel =>
     createLabel(`"${name}"`, (value) => `"${name}": ${write(value)}`, `in ${file}`);

@@ -3,7 +3,7 @@ import type { Reason } from '../../core/failures.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { showText, showValue } from '../../core/shown-text.ts';
 import { findCauses, nameCauses } from '../../explain/causes/causes.ts';
-import { type Explanation, explainReason } from '../../explain/explanation.ts';
+import { type Explanation, explainReason, listCausalFacts } from '../../explain/explanation.ts';
 import type { Facts, SettingLabels } from '../../explain/facts.ts';
 import type { LogLineInput } from '../../explain/input/input.ts';
 import { readTerminalFields } from '../../explain/input/terminal-line.ts';
@@ -22,9 +22,11 @@ export function explainLogLine({ fields }: LogLineInput, labels: SettingLabels):
   if (typeof reason !== 'string' || !isReason(reason)) return undefined;
   const facts = readLogFacts(reason, fields, labels);
   const causes = facts === undefined ? [] : nameCauses(findCauses(reason, facts));
+  const why = listCausalFacts(fields);
   const shown = {
     ...(expected !== undefined && { expected: showValue(expected) }),
     ...(received !== undefined && { seen: showValue(received) }),
+    ...(why !== '' && { why }),
     ...(causes.length > 0 && { causes }),
   };
   const sent = fields['reason'] !== undefined && typeof status === 'number' ? status : undefined;

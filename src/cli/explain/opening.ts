@@ -13,8 +13,8 @@ import { readSettings, type Settings } from '../../server/settings/settings.ts';
 import { CommandFailure, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
 import { areAbsent } from '../doctor/deployments.ts';
-import { type Explainer, type KeyOptions, openNamed, openNothing, openSettings } from './explainer.ts';
-import { flagLabels, labelDev } from './labels.ts';
+import { type Explainer, type KeyOptions, openKeys, openNamed, openNothing, openSettings } from './explainer.ts';
+import { flagLabels, labelDev, serverLabels } from './labels.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
@@ -39,8 +39,8 @@ export async function openExplainer(
     if (server !== undefined) {
       const named = await readServer(server, environment);
       const audiences = audience.length > 0 ? audience : named.audience;
-      if (audiences.length === 0) throw new UsageError('--issuer needs --audience.');
-      return await openIssuer(named.issuer, audiences, keys);
+      if (audiences.length === 0) throw new UsageError('server: its metadata names no resource. Add --audience.');
+      return await openIssuer(named.issuer, audiences, keys, serverLabels);
     }
     if (issuer !== undefined) return await openIssuer(issuer, audience, keys);
     return await openFromSettings({ flags, environment, keys, input });
@@ -50,12 +50,17 @@ export async function openExplainer(
   }
 }
 
-async function openIssuer(name: string, audience: readonly string[], keys: KeyOptions): Promise<Explainer> {
+async function openIssuer(
+  name: string,
+  audience: readonly string[],
+  keys: KeyOptions,
+  labels = flagLabels,
+): Promise<Explainer> {
   const issuer = readIssuerName(name);
   const isLocal = new URL(issuer).hostname === 'localhost' && keys.network === 'online';
   // No authority of this host has signed the certificate of a running `dev`.
   const local = isLocal ? await findLocal(keys.environment, issuer) : undefined;
-  return openNamed(issuer, audience, local?.issuer === issuer ? trust(keys, local) : keys, flagLabels);
+  return openNamed(issuer, audience, local?.issuer === issuer ? trust(keys, local) : keys, labels);
 }
 
 async function findLocal(environment: Environment, issuer: string): Promise<LocalService | undefined> {
@@ -90,17 +95,23 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
   return openSettings(settings, keys, local === undefined ? labels : labelDev(labels));
 }
 
-/** Without settings, opens the running `portcullis dev`; `undefined` if there is none. */
+/** Without settings, opens the running `portcullis dev`; `undefined` if there is none, or its key did not sign the token. */
 async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | undefined> {
-  const issuer = textOf(readToken(sources.input).claims['iss']);
-  const local = keys.network === 'offline' ? undefined : await findLocal(environment, issuer);
-  if (local === undefined) return undefined;
+  const { header, claims } = readToken(sources.input);
+  const local = keys.network === 'offline' ? undefined : await findLocal(environment, textOf(claims['iss']));
+  if (local === undefined || !(await hasKey(local, trust(keys, local), textOf(header['kid'])))) return undefined;
   const { describeLocalService } = await import('../../dev/local-service.ts');
   process.stderr.write(describeLocalService(local, 'compared with'));
   const trusting = trust(keys, local);
   return local.service === undefined
     ? openNamed(local.issuer, [local.audience], trusting, labelDev(flagLabels))
     : openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });
+}
+
+async function hasKey({ issuer }: LocalService, keys: KeyOptions, kid: string): Promise<boolean> {
+  const opened = await openKeys({ issuer }, { ...keys, jwksFile: undefined });
+  opened.close();
+  return opened.keys.has(kid);
 }
 
 function readToken({ headers }: CallInput): ReturnType<typeof readUnverified> {
@@ -153,7 +164,9 @@ async function readServer(
     .finally(outbound.close);
   const [issuer] = Array.isArray(issuers) ? issuers : [];
   if (typeof issuer !== 'string') {
-    throw new UsageError('server: it publishes no metadata that names its issuer (RFC 9728).');
+    throw new UsageError(
+      'server: it publishes no metadata that names its issuer (RFC 9728). Use --issuer and --audience instead, or its settings.',
+    );
   }
   return { issuer, audience: typeof resource === 'string' ? [resource] : [] };
 }

@@ -150,7 +150,10 @@ export const credentialCauses: readonly Cause[] = [
     meaning: 'The header has the token without a scheme, or with a scheme other than Bearer, such as JWT or Token.',
     fix: 'Write Bearer and one space before the token: Authorization: Bearer <token>.',
     find: ({ seen: { authorization } }) => {
-      const [, scheme, token] = schemeForm.exec((authorization ?? '').trim()) ?? [];
+      const value = (authorization ?? '').trim();
+      const [, attached] = /^bearer(ey[\w-]+\.[\w-]+\.[\w-]*)$/i.exec(value) ?? [];
+      if (attached !== undefined) return { ...authorize(`Bearer ${attached}`), note: 'there is no space after Bearer' };
+      const [, scheme, token] = schemeForm.exec(value) ?? [];
       if (token === undefined || /^(?:bearer|dpop)$/i.test(scheme ?? '')) return undefined;
       const note = scheme === undefined ? 'there is no scheme' : `the scheme is "${showText(scheme, 20)}"`;
       return { ...authorize(`Bearer ${token}`), note };

@@ -31,11 +31,11 @@ const haveOnePath = (theirs: URL, ours: URL): boolean =>
 const isNear = (theirs: URL, ours: URL): boolean =>
   theirs.hostname === ours.hostname || internalName.test(theirs.hostname) || internalName.test(ours.hostname);
 
-/** Reports whether both are one provider under two names: it has signed the token, or the keys are not known. */
+/** Reports whether both are one provider under two names: the trusted one publishes the key of the token. */
 const isAlias =
-  ({ isKeyKnown }: Facts) =>
+  ({ isKeyKnown = false }: Facts) =>
   (theirs: URL, ours: URL): boolean =>
-    haveOnePath(theirs, ours) && (isKeyKnown ?? isNear(theirs, ours));
+    isKeyKnown && haveOnePath(theirs, ours);
 
 /** Reports whether both are tenants, realms or stages of one provider. */
 const isSibling =
@@ -54,15 +54,8 @@ export const issuerCauses: readonly Cause[] = [
     reasons: ['invalid_issuer'],
     meaning: 'The domain of the provider is set with the prefix https://, so no issuer can be equal to it.',
     note: 'the setting begins with https://',
-    find: (facts) => {
-      const { domainHasScheme, labels } = facts.force;
-      const host = parse(issuerOf(facts))?.host;
-      const fix =
-        host === undefined
-          ? `Remove https:// from ${labels.issuer.name}: write only the host.`
-          : labels.issuer.set(`https://${showText(host)}/`);
-      return domainHasScheme && { fix };
-    },
+    find: ({ force: { domainHasScheme, labels } }) =>
+      domainHasScheme && { fix: `Remove https:// from ${labels.issuer.name}: write only the host.` },
   },
   {
     id: 'issuer_slash',

@@ -1,9 +1,12 @@
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import { type CallInput, type HeaderLine, type Input, unread } from './input.ts';
+import { readResponse } from './response.ts';
 
 /** Number of an entry, from 1. Default: the first that was refused. */
 export type EntryChoice = number | 'all' | undefined;
 
+/** Characters of a response body that are read: a refusal is short. */
+const maxBody = 4096;
 const refusedStatuses: ReadonlySet<unknown> = new Set([401, 403]);
 
 /** Reads one request of a HAR (HTTP archive): number `entry`, all, or the first that was refused. */
@@ -27,14 +30,18 @@ function readEntry(entry: unknown): CallInput | undefined {
   const { method, url, headers, postData } = entry['request'];
   if (typeof method !== 'string' || typeof url !== 'string') return undefined;
   const response = isJsonObject(entry['response']) ? entry['response'] : {};
-  const { status } = response;
+  const { status, content } = response;
+  const lines = readNamed(response['headers']).map(([name, value]) => `${name}: ${value}`);
+  const body = isJsonObject(content) && typeof content['text'] === 'string' ? content['text'] : '';
   return {
     kind: 'har',
     method,
     url,
     headers: readNamed(headers),
     ...(isJsonObject(postData) && typeof postData['text'] === 'string' && { body: postData['text'] }),
-    ...(typeof status === 'number' && { response: { status, headers: readNamed(response['headers']) } }),
+    ...(typeof status === 'number' && {
+      response: readResponse([`HTTP/1.1 ${status}`, ...lines, '', body.slice(0, maxBody)].join('\n')),
+    }),
   };
 }
 

@@ -1,3 +1,5 @@
+import type { ForeignText } from './foreign-texts.ts';
+
 /** Form of the input. */
 export type InputKind = 'token' | 'authorization' | 'curl' | 'har' | 'request' | 'log-line';
 
@@ -21,7 +23,8 @@ export interface CallInput {
   /** True for a client that sends the path of the URL unchanged. */
   readonly isPathAsIs?: true;
   readonly repairs?: readonly Repaired[];
-  readonly response?: { readonly status: number; readonly headers: readonly HeaderLine[] };
+  /** The response that the input also has. */
+  readonly response?: ResponseInput;
 }
 
 export interface LogLineInput {
@@ -37,6 +40,8 @@ export interface ResponseInput {
   readonly description?: string | undefined;
   /** X-Request-Id. */
   readonly id?: string | undefined;
+  /** Refusal of another product. */
+  readonly foreign?: ForeignText;
 }
 
 export interface UnreadInput {

@@ -1,5 +1,6 @@
 import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { readCurls } from './curl.ts';
+import { findForeign } from './foreign-texts.ts';
 import { type EntryChoice, readHar } from './har.ts';
 import { type Input, type UnreadInput, unread } from './input.ts';
 import { readOtherText, unknownText } from './other-text.ts';
@@ -40,7 +41,19 @@ export const emptyInput: UnreadInput = unread(
  * Recognises input by its first characters and reads it: a curl command, a HAR, a log line, an HTTP request, a response,
  * header lines, a token. One reader searches every other text. Any other word is treated as a token.
  */
-export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
+export function readInput(text: string, options: ReadInputOptions = {}): Input {
+  const input = readKnown(text, options);
+  const isCall = 'calls' in input || 'fields' in input || ('headers' in input && anyToken.test(text));
+  const foreign = isCall ? undefined : findForeign(text.slice(0, maxSearched));
+  if (foreign === undefined) return input;
+  return input.kind === 'response' ? { ...input, foreign } : readResponse(text.slice(0, maxSearched));
+}
+
+const anyToken = /ey[\w-]+\.[\w-]+\./;
+/** Characters in which the refusal of another product is searched. */
+const maxSearched = 100_000;
+
+function readKnown(text: string, { entry }: ReadInputOptions): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
   if (trimmed === '') return emptyInput;
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
@@ -54,8 +67,13 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   const logged = readPrefixedLines(trimmed) ?? readTerminalLines(trimmed);
   if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
-  const plain = traced ?? trimmed;
-  if (isRawRequest(plain)) return readRawRequest(plain, traced === undefined ? 'http' : schemeOfTrace(trimmed));
+  const plain = traced ?? joinNames(trimmed);
+  if (isRawRequest(plain)) {
+    const [request = '', ...responses] = plain.split(/\r?\n(?=HTTP\/\d)/);
+    const answer = traced === undefined ? responses.at(-1) : findTracedResponse(trimmed);
+    const read = readRawRequest(request, traced === undefined ? 'http' : schemeOfTrace(trimmed));
+    return answer === undefined || !('headers' in read) ? read : { ...read, response: readResponse(answer) };
+  }
   if (isResponse(plain)) return readResponse(plain);
   const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
   const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['line_breaks']);
@@ -98,13 +116,25 @@ function isList(text: string): boolean {
 /** The request in the output of `curl -v`; `undefined` for other input. */
 function readTrace(text: string): string | undefined {
   const lines = text.split(/\r?\n/);
-  const first = lines.findIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
+  // After a redirect, or with a nonce, the last request is the one that failed.
+  const first = lines.findLastIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
   if (first < 0 || !/^[*<>{}] /.test(text)) return undefined;
   const end = lines.findIndex((line, index) => index > first && !line.startsWith('> '));
   return lines
     .slice(first, end < 0 ? lines.length : end)
     .map((line) => line.slice(2))
     .join('\n');
+}
+
+/** Joins a header and its value, which a browser copies as two lines. */
+function joinNames(text: string): string {
+  return text.replace(/^(authorization|dpop):?[ \t]*\r?\n[ \t]*(?=(?:bearer|dpop) |ey[\w-]+\.)/gim, '$1: ');
+}
+
+/** The response in the output of `curl -v`, from its status line on. */
+function findTracedResponse(text: string): string | undefined {
+  const start = text.lastIndexOf('\n< HTTP/');
+  return start < 0 ? undefined : text.slice(start + 1).replace(/^[{}] \[.*\]$/gm, '');
 }
 
 /** curl uses HTTP/2 only over TLS by default. */
@@ -129,13 +159,30 @@ function readJson(text: string, entry: EntryChoice): Input {
     return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
+  const logged = findLogged(value);
+  if (logged !== undefined) return { kind: 'log-line', fields: logged };
   if ('log' in value) return readHar(value, entry);
-  if (hasReason(value)) return { kind: 'log-line', fields: value };
+  const sent = readOtherText(text);
+  if ('headers' in sent && sent.kind !== 'token') return sent;
   if (isResponseBody(value)) return readResponseBody(value);
   if (decodedForm.test(text)) return decodedToken;
-  const found = readOtherText(text);
-  if (found !== unknownText) return found;
+  if (sent !== unknownText) return sent;
   return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');
+}
+
+/** Levels of JSON around a log line, such as of Docker, CloudWatch or a cloud's log explorer. */
+const maxWrappers = 4;
+
+/** Finds the log line of a refusal in an object: itself, or a member that is an object or JSON. */
+function findLogged(value: unknown, depth = 0): Readonly<Record<string, unknown>> | undefined {
+  const object = typeof value === 'string' && value.startsWith('{') ? parseJsonObject(Buffer.from(value)) : value;
+  if (!isJsonObject(object) || depth > maxWrappers) return undefined;
+  if (hasReason(object)) return object;
+  for (const member of Object.values(object)) {
+    const found = findLogged(member, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Log lines after a prefix of Docker, journald and others. */
@@ -146,9 +193,7 @@ function readPrefixedLines(text: string): Input | undefined {
 }
 
 function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unknown>> | undefined {
-  return lines
-    .map((line) => parseJsonObject(Buffer.from(line)))
-    .findLast((fields) => fields !== undefined && hasReason(fields));
+  return lines.map((line) => findLogged(line)).findLast((fields) => fields !== undefined);
 }
 
 /** Reports whether a log line is of a refusal, or of one that report mode prevented. */

@@ -1,5 +1,6 @@
 import { type Failure, failures, type Reason } from '../../core/failures.ts';
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
+import { findForeign } from './foreign-texts.ts';
 import type { ResponseInput } from './input.ts';
 
 const statusLine = /^(?:< )?(?:HTTP\/[\d.]+ )?([1-5]\d\d)(?: [A-Z][a-zA-Z -]+(?::.*)?)?\s*$/m;
@@ -18,7 +19,8 @@ export function readResponse(text: string): ResponseInput {
   const [, challenge] =
     /^(?:< )?www-authenticate:/im.test(text) || !/^(?:< )?HTTP/i.test(text) ? (challengeLine.exec(text) ?? []) : [];
   const id = idForm.test(text) ? text : /^(?:< )?x-request-id: *(\S+)/im.exec(text)?.[1];
-  const body = readBody(/(?:^|\n)(\{[\s\S]*\})\s*$/.exec(text)?.[1]);
+  const body = readBody(/(?:^|\n)(\{[\s\S]*\})\s*(?:\* [^\n]*\s*)?$/.exec(text)?.[1]);
+  const foreign = findForeign(text);
   const parameter = (name: string): string | undefined =>
     new RegExp(`\\b${name}="([^"]*)"`, 'i').exec(challenge ?? '')?.[1];
   return {
@@ -27,6 +29,7 @@ export function readResponse(text: string): ResponseInput {
     ...(challenge !== undefined && { error: parameter('error') ?? null }),
     ...(parameter('error_description') !== undefined && { description: parameter('error_description') }),
     ...(id !== undefined && { id }),
+    ...(foreign !== undefined && { foreign }),
   };
 }
 

@@ -1,4 +1,3 @@
-import { createNonces } from '../../core/dpop/nonce.ts';
 import type { DpopMode } from '../../core/http/credentials.ts';
 import type { Introspection } from '../../core/introspection/introspection.ts';
 import type { Subject } from '../../core/resource-server/issuers/token-rules.ts';
@@ -6,7 +5,6 @@ import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-i
 import type { AnyServerOptions, IssuerWithRecipients } from '../../core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import { explainRevocations } from '../revocation/open-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** Issuers that one resource server trusts, with their keys. */
@@ -53,12 +51,6 @@ export function openResourceServer(
   // A server without issuers only writes refusals without a challenge.
   const none = issuers.length === 0 && { audience: 'none' };
   return createResourceServer({ ...common, issuers, subject: 'optional', ...none });
-}
-
-/** Means outside the process of a service, for an explanation: its cutoffs are unknown, it has nonces under the same secret. */
-export function openOutside(settings: Settings): ServerMeans {
-  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
-  return { ...explainRevocations(settings), ...(nonces !== undefined && { dpop: { nonces } }) };
 }
 
 /** Each entry says for itself if tokens need a subject; `subject` of the settings is for those that do not. */

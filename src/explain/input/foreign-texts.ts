@@ -1,0 +1,94 @@
+import type { Reason } from '../../core/failures.ts';
+
+/** A refusal of another product, by its published message. */
+export interface ForeignText {
+  /** Product that writes the message. */
+  readonly by: string;
+  readonly form: RegExp;
+  readonly meaning: string;
+  /** Reason that this package has for the same defect. */
+  readonly reason?: Reason | undefined;
+  readonly fix: string;
+}
+
+const pasteToken = 'Pipe the token into portcullis explain: it compares it with your issuer and audience.';
+const renew = 'Get a new token in the client. If the client has just got one, compare the clocks.';
+const pasteScope = 'Pipe in the request with its token, and add --scope or --permission as the policy requires.';
+const cors =
+  'Configure CORS of the server for the origin of the page. To see the refusal itself, pipe in the request with its response, as curl -v prints them.';
+const preflight =
+  'a preflight (OPTIONS) has no token, so the server must respond to it without one, with Access-Control-Allow-Origin';
+const unread =
+  'the server sent no Access-Control-Allow-Origin, so the page cannot read its response, which may be a refusal';
+const status =
+  'auth_request knows only 2xx, 401 and 403: it turns another status of the gate, such as 400 for a malformed request, into 500';
+const findInLog = 'Search the log of the gate for the request: portcullis explain --id ID --file LOG.';
+const large = 'the headers are larger than the buffers of nginx, so the request did not reach the service';
+const enlarge = 'Set large_client_header_buffers 4 32k; in nginx, or reduce the claims of the token at the provider.';
+
+type Row = readonly [form: RegExp, meaning: string, reason?: Reason | undefined, fix?: string];
+
+const of = (by: string, ...rows: readonly Row[]): readonly ForeignText[] =>
+  rows.map(([form, meaning, reason, fix = pasteToken]) => ({ by, form, meaning, reason, fix }));
+
+/** The first that matches decides. */
+const foreignTexts: readonly ForeignText[] = [
+  ...of(
+    'The browser',
+    [/preflight.{0,400}(?:CORS|access control|not successful)|CORS preflight/is, preflight, undefined, cors],
+    [/blocked by CORS|Cross-Origin Request Blocked|not allowed by Access-Control-Allow/i, unread, undefined, cors],
+  ),
+  ...of(
+    'nginx',
+    [/auth request unexpected status: (?!40[13])\d{3}/, status, undefined, findInLog],
+    [/client sent too (?:long header line|large request)|header or cookie too large/i, large, undefined, enlarge],
+  ),
+  ...of(
+    'Envoy',
+    [
+      /Jwt[ _]issuer[ _]is[ _]not[ _]configured/,
+      'no provider of jwt_authn has the issuer of the token',
+      'invalid_issuer',
+    ],
+    [/Audiences[ _]in[ _]Jwt[ _]are[ _]not[ _]allowed/, 'the token is for another audience', 'invalid_audience'],
+    [/Jwt[ _]is[ _]expired/, 'the token has expired', 'expired', renew],
+    [/Jwt[ _]not[ _]yet[ _]valid/, 'nbf of the token is in the future', 'not_yet_valid', renew],
+    [/Jwt[ _]is[ _]missing/, 'the request has no token where jwt_authn reads it', 'missing_credentials'],
+    [/Jwt[ _]verification[ _]fails/, 'the signature does not match the key', 'invalid_signature'],
+    [/Jwks doesn't have key to match kid/, 'no published key has the kid and the alg of the token', 'unknown_kid'],
+    [/Jwt is not in the form of Header\.Payload/, 'the token is not a JWT', 'opaque_token'],
+    [
+      /RBAC: access denied|rbac_access_denied/,
+      'a policy refused the request, with or without a token',
+      undefined,
+      pasteScope,
+    ],
+  ),
+  ...of(
+    'Spring Security',
+    [/Jwt expired at/, 'the token has expired', 'expired', renew],
+    [/Jwt used before/, 'nbf of the token is in the future', 'not_yet_valid', renew],
+    [/The iss claim is not valid/, 'the token is of another issuer than issuer-uri', 'invalid_issuer'],
+    [/The aud claim is not valid/, 'the token is for another audience', 'invalid_audience'],
+    [/no matching key\(s\) found/, 'no published key has the kid and the alg of the token', 'unknown_kid'],
+    [/JWT rejected: Invalid signature/, 'the signature does not match the key', 'invalid_signature'],
+    [/Bearer token is malformed/, 'Authorization does not have Bearer and one token', 'malformed_token'],
+    [/requires higher privileges than provided/, 'the token lacks a scope', 'insufficient_scope', pasteScope],
+  ),
+  // Also of other servers that use jose.
+  ...of(
+    'express-oauth2-jwt-bearer',
+    [/unexpected ["']iss["'] (?:claim )?value/i, 'the token is of another issuer than issuerBaseURL', 'invalid_issuer'],
+    [/unexpected ["']aud["'] (?:claim )?value/i, 'the token is for another audience', 'invalid_audience'],
+    [/"exp" claim timestamp check failed/, 'the token has expired', 'expired', renew],
+    [/no applicable key found in the JSON Web Key Set/, 'no published key has the kid of the token', 'unknown_kid'],
+    [/signature verification failed/, 'the signature does not match the key', 'invalid_signature'],
+    [/InsufficientScopeError|^Insufficient Scope/m, 'the token lacks a scope', 'insufficient_scope', pasteScope],
+    [/Invalid Compact JWS/, 'the token is not a JWT', 'opaque_token'],
+  ),
+];
+
+/** Finds the refusal of another product in a string. */
+export function findForeign(text: string): ForeignText | undefined {
+  return foreignTexts.find(({ form }) => form.test(text));
+}
