@@ -24,7 +24,7 @@ export type GateSettingsResult =
 const loopback = '127.0.0.0/8,::1';
 /** Namespace in a Redis that an upstream service shares: both validate the same proof. */
 const namespace = 'gate';
-const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--audience', '--scope']);
+const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--jwks-uri', '--audience', '--scope']);
 
 /** Reads the settings of the gate, which has either rules or one issuer, audience and scope for everything. */
 export function readGateSettings({ args, environment }: SettingSources): GateSettingsResult {
@@ -145,12 +145,15 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
   return problems;
 }
 
-function writeRules({ issuer, audience, scope, mcp }: Settings): RulesFile {
+function writeRules({ issuer, jwksUri, audience, scope, mcp }: Settings): RulesFile {
   const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
   const rule = mcp
     ? { id: 'mcp', path: `${new URL(audience).pathname.replace(/\/$/, '')}/**`, mcp: anyOperation, ...scopes }
     : { id: 'all', path: '/**', ...scopes };
-  return { name: 'settings', text: JSON.stringify({ issuers: { issuer: { issuer, audience } }, rules: [rule] }) };
+  return {
+    name: 'settings',
+    text: JSON.stringify({ issuers: { issuer: { issuer, jwksUri, audience } }, rules: [rule] }),
+  };
 }
 
 /** Entries that admit every operation: only the rule is required. */

@@ -10,7 +10,15 @@ import type { Settings } from '../server/settings/settings.ts';
 export interface AppOptions {
   readonly settings: Pick<
     Settings,
-    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'issuer'
+    | 'variant'
+    | 'audience'
+    | 'customClaim'
+    | 'docs'
+    | 'corsOrigins'
+    | 'errorBody'
+    | 'dpopAlgorithms'
+    | 'issuer'
+    | 'jwksUri'
   >;
   readonly mode: DpopMode;
   readonly resourceServer: ResourceServer<RegisteredClaims>;

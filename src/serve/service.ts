@@ -22,11 +22,11 @@ export const serveCommand: Command = {
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, replay } = options;
-  const { variant, issuer } = settings;
+  const { variant, issuer, jwksUri } = settings;
   const domainName = variant.names.domain;
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
-  const keys = issuer === undefined ? undefined : await keySource.open(issuer);
+  const keys = issuer === undefined ? undefined : await keySource.open(issuer, { jwksUri });
   if (keys === undefined) warnOfScheme(log, domainName);
 
   const parts = openServiceParts(options);

@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { findFreePort } from '../../tools/shared/network.js';
+import { namesOf, runDoctor } from '../cli/doctor/run-doctor.ts';
+import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -13,6 +17,11 @@ const environment = (variant: 'a' | 'b') => ({
 });
 const call = (token: string, path = '/api/private') =>
   send(service.url, path, { headers: ['Authorization', `Bearer ${token}`] });
+
+const forwarded = [
+  ...['X-Forwarded-Method', 'GET', 'X-Forwarded-Proto', 'https'],
+  ...['X-Forwarded-Host', 'api.example', 'X-Forwarded-Uri', '/'],
+];
 
 beforeAll(async () => {
   provider = await startTestProvider({ path: '/realms/main' });
@@ -43,6 +52,77 @@ describe.each(['a', 'b'] as const)('variant %s with ISSUER, which has a path and
   it('the metadata name it', async () => {
     const { json } = await send(service.url, '/.well-known/oauth-protected-resource');
     expect(json).toMatchObject({ authorization_servers: [provider.issuer] });
+  });
+});
+
+describe('JWKS_URI', () => {
+  const adFs = () => ({
+    ISSUER: 'http://adfs.example.test/adfs/services/trust',
+    JWKS_URI: provider.jwksUri,
+    IDP_AUDIENCE: provider.audience,
+    NODE_EXTRA_CA_CERTS: provider.caFile,
+  });
+  const sign = () => provider.sign({ iss: adFs().ISSUER });
+
+  it.each([
+    ['serve', {}],
+    ['gate', {}],
+    ['serve', { VARIANT: 'b', IDP_AUDIENCE: undefined, IdpApiIdentifier: 'https://api.example.test/' }],
+  ] as const)(
+    '%s with the issuer of AD FS, which is http, and %j → 200, and no metadata was requested',
+    async (command, more) => {
+      const before = provider.requests('discovery');
+      const own = await startService({ command, environment: { ...adFs(), ...more } });
+      onTestFinished(async () => void (await own.stop()));
+      if (command === 'gate') await own.findLog(({ event }) => event === 'keys_fetched');
+      const [path, headers] = command === 'gate' ? ['/forward-auth', forwarded] : ['/api/private', []];
+      const { status } = await send(own.url, path, {
+        headers: ['Authorization', `Bearer ${await sign()}`, ...headers],
+      });
+      expect(status).toBe(200);
+      if (command === 'serve') {
+        expect((await send(own.url, '/openapi.json')).body).not.toContain('openIdConnect');
+      }
+      expect(provider.requests('discovery')).toBe(before);
+    },
+  );
+
+  it('explain → admitted; doctor → ok; neither requests the metadata', async () => {
+    const before = provider.requests('discovery');
+    const { stdout } = await runCommand(['explain', '--json'], adFs(), await sign());
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'admitted' });
+    const { status, findings } = await runDoctor(['--only', 'provider,tls,clock,revocation'], {
+      ...adFs(),
+      ...{ LOGOUT_CLIENTS: 'app', LOGOUT_SUBJECT: 'true' },
+    });
+    expect([status, namesOf(findings)]).toEqual([0, []]);
+    expect(provider.requests('discovery')).toBe(before);
+  });
+
+  it('an address where no provider is → doctor names JWKS_URI in the fix', async () => {
+    const JWKS_URI = `https://localhost:${await findFreePort()}/keys`;
+    const { findings } = await runDoctor(['--only', 'provider'], { ...adFs(), JWKS_URI });
+    expect(findings[0]).toMatchObject({ name: 'provider_unreachable', fix: expect.stringContaining('JWKS_URI') });
+  });
+
+  it('the issuer of AD FS without it → exit 78 that names it', async () => {
+    const started = startService({ environment: { ...adFs(), JWKS_URI: undefined } });
+    await expect(started).rejects.toMatchObject({
+      end: { code: 78 },
+      stderr: expect.stringMatching(/ISSUER.*JWKS_URI/),
+    });
+  });
+
+  it('the library with the issuer of AD FS and jwksUri → admitted, without insecure', async () => {
+    const { ISSUER: issuer, JWKS_URI: jwksUri } = adFs();
+    const { audience, ca } = provider;
+    for (const place of [{ issuer, jwksUri }, { issuers: [{ issuer, jwksUri }] }]) {
+      const server = createResourceServer({ ...place, audience, ca });
+      const headers = new Headers({ authorization: `Bearer ${await sign()}` });
+      const { claims } = await server.authorize({ method: 'GET', url: 'https://api.example.test/', headers });
+      server.close();
+      expect(claims.iss).toBe(issuer);
+    }
   });
 });
 

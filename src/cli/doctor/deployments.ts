@@ -21,7 +21,7 @@ export interface Entry extends Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insec
   readonly tolerance: number;
   readonly introspection: RuleIntrospection | undefined;
   /** Names a member as the operator sets it; with a value, in the form to write. */
-  write(member: 'issuer' | 'algorithms', value?: string): string;
+  write(member: 'issuer' | 'jwksUri' | 'algorithms', value?: string): string;
 }
 
 export interface Deployment {
@@ -82,14 +82,15 @@ function createDeployment(read: ReadSettings | undefined, environment: Environme
 }
 
 function readEntry(
-  { algorithms, clockTolerance }: Settings,
+  { algorithms, clockTolerance, jwksUri }: Settings,
   issuer: string,
   { nameOf, isIssuerSet }: Pick<Deployment, 'nameOf'> & { readonly isIssuerSet: boolean },
 ): Entry {
   return {
     ...{ issuer, algorithms, tolerance: clockTolerance.nbf, label: undefined, introspection: undefined },
+    ...(jwksUri !== undefined && { jwksUri }),
     write(member, value) {
-      if (member === 'algorithms') return value === undefined ? nameOf(member) : `${nameOf(member)}=${value}`;
+      if (member !== 'issuer') return value === undefined ? nameOf(member) : `${nameOf(member)}=${value}`;
       if (isIssuerSet) return value === undefined ? nameOf('issuer') : `${nameOf('issuer')}=${value}`;
       if (value === undefined) return nameOf('domain');
       const [, host] = /^https:\/\/([\w.:-]+)\/$/.exec(value) ?? [];

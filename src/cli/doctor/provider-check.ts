@@ -130,7 +130,7 @@ interface FailurePlace {
 function explainFailure(
   error: ProviderError,
   probe: AnyResponse | ProviderError,
-  { entry: { issuer, write }, at, isConfigured }: FailurePlace,
+  { entry: { issuer, jwksUri, write }, at, isConfigured }: FailurePlace,
 ): Finding {
   const document = probe instanceof ProviderError ? undefined : parseJsonObject(probe.body);
   if (error.kind === 'foreign_issuer' && document !== undefined) {
@@ -140,11 +140,12 @@ function explainFailure(
     const fix = `${write('issuer', showValue(published))}${isSlash ? '' : ', or set its public name at the provider (Keycloak: the option hostname)'}`;
     return problem('issuer_differs', { seen, expected: issuer, fix });
   }
+  const setting = jwksUri === undefined ? 'issuer' : 'jwksUri';
   const { status = 0, headers } = probe instanceof ProviderError ? {} : probe;
   const location = headers?.get('location') ?? undefined;
   const fixes: Readonly<Partial<Record<ProviderFailure, string>>> = {
-    network: `Correct host and port in ${write('issuer')}, or start the provider. Then check the network.`,
-    status: `Compare ${write('issuer')} with the address in the guide of the provider.`,
+    network: `Correct host and port in ${write(setting)}, or start the provider. Then check the network.`,
+    status: `Compare ${write(setting)} with the address in the guide of the provider.`,
   };
   const fix =
     status === 429

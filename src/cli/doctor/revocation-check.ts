@@ -29,15 +29,17 @@ export async function checkRevocation(context: DoctorContext): Promise<readonly 
 }
 
 async function checkLogout(
-  { issuer, insecure = false }: Entry,
+  { issuer, jwksUri, insecure = false }: Entry,
   hasSubject: boolean,
   { deployment: { environment, ca }, token, timeout }: DoctorContext,
 ): Promise<readonly Finding[]> {
   const outbound = createOutbound({ environment, insecure, ...(ca !== undefined && { ca }) });
   const limits = { timeoutSeconds: timeout / 1000, maxBytes: 256 * 1024 };
-  const metadata = await outbound
-    .fetchJson(`${readWellKnown(issuer, insecure)}openid-configuration`, limits)
-    .then(({ value }) => value)
+  const read = async () => {
+    if (jwksUri !== undefined) return undefined;
+    return (await outbound.fetchJson(`${readWellKnown(issuer, insecure)}openid-configuration`, limits)).value;
+  };
+  const metadata = await read()
     .catch(() => undefined)
     .finally(outbound.close);
   const unsent =

@@ -12,6 +12,7 @@ import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
+import type { KeyPlace } from '../../server/keys/service-keys.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
@@ -47,7 +48,7 @@ export interface OpenedKeys {
 
 /** Fetches the keys of an issuer once. Throws for a file that is not a JWK set. */
 export async function openKeys(
-  { issuer, jwksUri, insecure }: KeySource,
+  { issuer, jwksUri, insecure }: Pick<KeySource, 'issuer'> & KeyPlace,
   { environment, jwksFile, ca, network }: KeyOptions,
 ): Promise<OpenedKeys> {
   if (jwksFile !== undefined) {
@@ -106,8 +107,8 @@ export async function openNamed(
 }
 
 export async function openSettings(settings: Settings, options: KeyOptions, labels: SettingLabels): Promise<Explainer> {
-  const { variant, issuer, upstream, scope } = settings;
-  const opened = issuer === undefined ? undefined : await openKeys({ issuer }, options);
+  const { variant, issuer, jwksUri, upstream, scope } = settings;
+  const opened = issuer === undefined ? undefined : await openKeys({ issuer, jwksUri }, options);
   const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
   const means = await openOutside(settings, options.network);
   const server = openResourceServer(settings, { from: 'settings', issuers }, means);

@@ -44,7 +44,7 @@ function compileIssuers(
   for (const [name, { issuer, jwksUri, insecure, introspection, ...rules }] of Object.entries(entries)) {
     try {
       const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
-      const full = readFullIssuer(issuer, insecure === true);
+      const full = readFullIssuer(issuer, insecure === true || jwksUri !== undefined);
       // Every audience of a file is compared with aud.
       const literal = rules.audience === 'unchecked' ? { audience: ['unchecked'] } : {};
       const trusted = { issuer: full, ...place, rules: { ...rules, ...literal } } as TrustedIssuer; // what is undefined is absent

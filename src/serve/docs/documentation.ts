@@ -14,14 +14,16 @@ const pageHeaders: HeaderList = [
 
 export function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOptions): readonly AppRoute[] {
   const { endpoints, insufficientScopeStatus } = settings.variant;
-  const { issuer, audience } = settings;
+  const { issuer, jwksUri, audience } = settings;
+  // With the address of the keys, the issuer may have no metadata.
+  const provider = jwksUri === undefined ? issuer : undefined;
   const errorBody = errorBodyFormats[settings.errorBody];
   const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version });
   const place = (write: (base: string) => Answer) => answerBelow(readExternalUrl, write);
   return [
     {
       path: '/openapi.json',
-      respond: place((base) => createAnswer(200, json, JSON.stringify(placeDocument(document, issuer, base)))),
+      respond: place((base) => createAnswer(200, json, JSON.stringify(placeDocument(document, provider, base)))),
     },
     {
       path: '/docs',

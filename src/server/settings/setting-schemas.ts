@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { isRedisUrl } from '../../core/dpop/redis-url.ts';
 import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
+import { isPlainHttps } from '../../core/outbound/https-address.ts';
 import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
@@ -109,10 +110,12 @@ export const domain = parsed((text) => {
   return isDomain(text) ? ({ kind: 'host', text } as const) : undefined;
 });
 
-/** The value of `iss` (RFC 8414 §2); empty if the domain gives it. */
+/** The value of `iss` (RFC 8414 §2); empty if the domain gives it. Plain http only with the address of the keys. */
 export const issuerUrl = emptyOr(
-  (text) => /^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text),
+  (text) => /^https?:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text),
 );
+
+export const keysUrl = emptyOr((text) => !/[\s\p{Cc}]/u.test(text) && isPlainHttps(text));
 
 export const trust = parsed((value) => {
   const all = parseBoolean(value);

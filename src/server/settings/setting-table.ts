@@ -17,6 +17,7 @@ import {
   hostNames,
   integer,
   issuerUrl,
+  keysUrl,
   names,
   number,
   oneOf,
@@ -64,6 +65,14 @@ export const settingTable = {
       meaning:
         'The complete issuer, instead of the domain: any https URL, including one with a path; compared byte for byte with `iss`.',
       fix: 'Set the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
+      redact: showUrl,
+    },
+    jwksUri: {
+      schema: keysUrl,
+      defaultValue: '',
+      meaning:
+        'https URL of the keys. With it no metadata is fetched, and the issuer may be an http URL: for AD FS, and for providers without `/.well-known/openid-configuration`.',
+      fix: 'Set the jwks_uri of the provider, such as https://adfs.example.com/adfs/discovery/keys: https, no credentials or fragment.',
       redact: showUrl,
     },
     audience: {

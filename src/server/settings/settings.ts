@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
-import { hideUserInfo } from '../../core/http/shown-url.ts';
+import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
 import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
@@ -16,10 +16,12 @@ import { findUnshared } from './several-processes.ts';
 
 type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
 
-export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer'> {
+export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer' | 'jwksUri'> {
   readonly variant: Variant;
   /** The complete URL, as `iss` has it; `undefined` for a domain with a scheme, which names none. */
   readonly issuer: string | undefined;
+  /** Address of the keys; `undefined`: the metadata of the issuer has it. */
+  readonly jwksUri: string | undefined;
   /** Form of identities in the audit trail: `logIdentity`, or `hashed` if that is not set. */
   readonly auditIdentity: IdentityMode;
 }
@@ -102,11 +104,12 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
   problems.push(...findUnknownKeys(file, variant), ...findConflicts(values, isIdentitySet));
   if (problems.length > 0) return { kind: 'problems', problems };
 
-  const { domain, issuer, ...others } = values as Values; // each member comes from its own schema
+  const { domain, issuer, jwksUri, ...others } = values as Values; // each member comes from its own schema
   const ofDomain = (): string | undefined => (domain.kind === 'host' ? `https://${domain.text}/` : undefined);
   const settings: Settings = {
     ...{ ...others, variant },
     issuer: issuer === '' ? ofDomain() : issuer,
+    jwksUri: jwksUri === '' ? undefined : jwksUri,
     auditIdentity: isIdentitySet ? others.logIdentity : 'hashed',
   };
   return { kind: 'settings', settings, effective, misspellings };
@@ -224,6 +227,13 @@ function findConflicts(values: Partial<Values>, isIdentitySet: boolean): readonl
   if (values.dpopRequired === true && values.dpopEnabled === false) {
     const fix = 'DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.';
     add('DPOP_REQUIRED', 'true', fix);
+  }
+  if (values.jwksUri === '' && values.issuer?.startsWith('http:')) {
+    add(
+      'ISSUER',
+      showUrl(values.issuer),
+      `Plain http is for issuers whose keys are fetched from JWKS_URI. ${settingTable.issuer.fix}`,
+    );
   }
   if (values.dpopNonce === 'required') need('dpopNonceSecret', 'DPOP_NONCE=required');
   if (values.logIdentity === 'hashed') need('logIdentitySecret', 'LOG_IDENTITY=hashed');

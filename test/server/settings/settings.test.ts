@@ -647,6 +647,24 @@ const rows: readonly Row[] = [
     bad: ['86401', '-1', '1h'],
   },
   {
+    name: 'JWKS_URI',
+    key: 'jwksUri',
+    good: [
+      ['', undefined],
+      same('https://adfs.example.test/adfs/discovery/keys'),
+      same('https://id.example.test:8443/keys?tenant=1'),
+    ],
+    bad: [
+      'http://id.example.test/keys',
+      'id.example.test/keys',
+      'https://',
+      'https://user:password@id.example.test/keys',
+      'https://id.example.test/keys#1',
+      'https://id.example.test/ keys',
+      'https://id.example.test/keys\n',
+    ],
+  },
+  {
     name: 'LOG_IDENTITY',
     key: 'logIdentity',
     good: [
@@ -800,6 +818,12 @@ describe('ISSUER instead of the domain', () => {
     const problems = readBad(withIssuer(text));
     expect(problems.map(({ name }) => name)).toEqual(['ISSUER']);
     expect(formatProblems(problems)).not.toContain('password');
+  });
+
+  it('plain http with JWKS_URI, as of AD FS → the issuer, byte for byte', () => {
+    const JWKS_URI = 'https://adfs.example.test/adfs/discovery/keys';
+    const issuer = 'http://adfs.example.test/adfs/services/trust';
+    expect(readGood(withIssuer(issuer, { JWKS_URI }))).toMatchObject({ issuer, jwksUri: JWKS_URI });
   });
 
   it.each([

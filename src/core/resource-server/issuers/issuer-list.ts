@@ -68,7 +68,12 @@ export interface IssuersParts {
 export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Issuers {
   const { issuer, issuers = [], keys, jwksUri, insecure } = options;
   if (issuer !== undefined) {
-    const single = omitUndefined({ issuer: readIssuerName(issuer, insecure), keys, jwksUri, insecure });
+    const single = omitUndefined({
+      issuer: readIssuerName(issuer, insecure || jwksUri !== undefined),
+      keys,
+      jwksUri,
+      insecure,
+    });
     return openFixedIssuers(options, [single], parts);
   }
   return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openDynamicIssuers(options, issuers, parts);

@@ -19,7 +19,7 @@ export interface IssuerRuleOptions extends TokenRuleOptions {
 
 /** An issuer that is trusted. */
 export interface TrustedIssuer {
-  /** https URL, compared byte for byte with `iss`; with local `keys`, any string. */
+  /** https URL, compared byte for byte with `iss`; with `keys` or `jwksUri`, any string. */
   readonly issuer: string;
   /** A key set, or a JWK set that is never fetched. Default: the keys that the issuer publishes. */
   readonly keys?: KeySet | JwkSet;
@@ -130,7 +130,7 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/[?#]/, 'take query and fragment out: an issuer has none (RFC 8414 §2)'],
   [
     /^http:\/\//i,
-    'write https:// (RFC 8414 §2); for a provider without TLS in development write it in full and add insecure: true',
+    'write https:// (RFC 8414 §2); with jwksUri an http issuer is accepted; for a provider without TLS in development add insecure: true',
   ],
   [/^[a-z]*[A-Z][a-zA-Z]*:\/\//, 'write https:// in lower case, as iss has it'],
   [/^[^/]+\/$/, 'write the domain without its slash, as in idp.example, or the issuer in full: https://idp.example/'],
@@ -153,7 +153,7 @@ export function isDomain(text: string): boolean {
 
 /**
  * The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Plain http is for `insecure`
- * ones. Throws `TypeError`.
+ * ones, and for those whose metadata is not fetched. Throws `TypeError`.
  */
 export function readIssuerName(text: string, insecure = false): string {
   refuseDocumentUrl(text);
