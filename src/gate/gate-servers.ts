@@ -1,5 +1,5 @@
 import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
-import type { KeySet } from '../core/keys/key-set.ts';
+import { findAll, type KeySet } from '../core/keys/key-set.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import { messageOf } from '../core/shown-text.ts';
@@ -166,13 +166,8 @@ function joinEntries(
 /** Joins key sets, each for its algorithms. While one of them is not usable, a missing key is not unknown. */
 function joinKeys(parts: readonly { readonly keys: KeySet; readonly algorithms: readonly string[] }[]): KeySet {
   return {
-    find: (kid, alg) => {
-      for (const { keys, algorithms } of parts) {
-        const found = algorithms.includes(alg) ? keys.find(kid, alg) : undefined;
-        if (found !== undefined) return found;
-      }
-      return undefined;
-    },
+    find: (kid, alg, nth) =>
+      parts.flatMap(({ keys, algorithms }) => (algorithms.includes(alg) ? findAll(keys, kid, alg) : []))[nth ?? 0],
     get generation() {
       return parts.reduce((sum, { keys }) => sum + keys.generation, 0);
     },

@@ -47,7 +47,7 @@ export function createKeyRing(alg: TokenAlg) {
   const read = (): Published => published ?? publish(makeSigningKey(alg));
 
   const keys: KeySet & { readonly generation: number } = {
-    find: (kid, name) => read().keySet.find(kid, name),
+    find: (kid, name, nth) => read().keySet.find(kid, name, nth),
     has: (kid) => read().keySet.has(kid),
     usable: () => true,
     refetch: () => undefined,

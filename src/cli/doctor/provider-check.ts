@@ -2,7 +2,7 @@ import { showUrl } from '../../core/http/shown-url.ts';
 import { createIntrospection } from '../../core/introspection/introspection.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { createDiscovery, readWellKnown } from '../../core/keys/discovery.ts';
-import { readJwks } from '../../core/keys/jwks.ts';
+import { readAlgs } from '../../core/keys/jwks.ts';
 import { createKeySet } from '../../core/keys/key-set.ts';
 import { type AnyResponse, createOutbound } from '../../core/outbound/outbound.ts';
 import { ProviderError, type ProviderFailure, toProviderError } from '../../core/outbound/provider-error.ts';
@@ -104,7 +104,7 @@ function describeDropped(kid: string | undefined, why: string): Finding {
 }
 
 function describeKeys(published: readonly object[], { algorithms, write }: Entry, responds: string): Finding {
-  const algs = new Set([...readJwks({ keys: published }).keys.values()].flatMap((key) => [...key.algs]));
+  const algs = readAlgs(published);
   if (algorithms.some((alg) => algs.has(alg)))
     return ok('provider', `${responds}, with ${published.length} usable keys`);
   return problem('no_usable_key', {

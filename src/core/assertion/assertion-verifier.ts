@@ -3,7 +3,7 @@ import { AccessError, type Reason } from '../failures.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { findRefusedParameter, isKid, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
-import { createKeySet, type KeySet } from '../keys/key-set.ts';
+import { createKeySet, findAll, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { type AssertionClaims, assertionAlgs, assertionType } from './assertion-claims.ts';
@@ -64,10 +64,12 @@ export function createAssertionVerifier(options: AssertionVerifierOptions): Asse
       if (payload['iss'] !== issuer) throw new AccessError('invalid_issuer');
       if (payload['aud'] !== audience) throw new AccessError('invalid_audience');
       if (keys.find(kid, alg) === undefined) await keys.refetch();
-      const key = keys.find(kid, alg);
-      if (key === undefined) throw new AccessError(keys.usable() ? 'unknown_kid' : 'keys_unavailable');
+      const found = findAll(keys, kid, alg);
+      if (found.length === 0) throw new AccessError(keys.usable() ? 'unknown_kid' : 'keys_unavailable');
       const algorithm = readAlg(alg, assertionAlgs);
-      if (algorithm === undefined || !verifyJws(jws, algorithm, key)) throw new AccessError('invalid_signature');
+      if (algorithm === undefined || !found.some((key) => verifyJws(jws, algorithm, key))) {
+        throw new AccessError('invalid_signature');
+      }
       checkTimes(payload, now(), clockTolerance);
       if (Object.hasOwn(payload, 'htm') || Object.hasOwn(payload, 'htu')) checkRequest(payload, request);
       return payload as AssertionClaims; // `iss`, `aud`, `iat` and `exp` were checked, the other members are the gate's

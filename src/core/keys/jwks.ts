@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { isJsonObject } from '../jose/json.ts';
 import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
 import { isKid } from '../jose/jws.ts';
@@ -7,13 +8,13 @@ import { ProviderError } from '../outbound/provider-error.ts';
 export interface DroppedKey {
   /** Published `kid`; `undefined` if it is absent, or is not a string of 1 to 256 characters. */
   readonly kid: string | undefined;
-  readonly why: JwkDefect | 'no_kid' | 'duplicate_kid';
+  readonly why: JwkDefect | 'no_kid';
 }
 
 /** A key set (RFC 7517 §5), read. */
 export interface Jwks {
-  /** Usable keys by `kid`: at least one. */
-  readonly keys: ReadonlyMap<string, VerificationKey>;
+  /** Usable keys by `kid`, which several may share (RFC 7517 §4.5). */
+  readonly keys: ReadonlyMap<string, readonly VerificationKey[]>;
   /** Every `kid` that is published, usable or not. */
   readonly published: ReadonlySet<string>;
   readonly dropped: readonly DroppedKey[];
@@ -27,7 +28,7 @@ const maxKeys = 100;
 export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
   if (!Array.isArray(entries)) throw new ProviderError('not_a_key_set');
   if (entries.length > maxKeys) throw new ProviderError('too_many_keys', { detail: String(entries.length) });
-  const keys = new Map<string, VerificationKey>();
+  const keys = new Map<string, VerificationKey[]>();
   const published = new Set<string>();
   const dropped: DroppedKey[] = [];
   const used: object[] = [];
@@ -37,14 +38,24 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     if (kid !== undefined) published.add(kid);
     if (typeof key === 'string') dropped.push({ kid, why: key });
     else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
-    // The first usable one stays: the same kid may also name a key for encryption.
-    else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
     else {
-      keys.set(kid, key);
+      keys.set(kid, [...(keys.get(kid) ?? []), key]);
       used.push(entry);
     }
   }
   return { keys, published, dropped, entries: used };
+}
+
+/** Finds the key with this `kid` that fits this `alg` and has the index `nth` among them. */
+export function findKey({ keys }: Pick<Jwks, 'keys'>, kid: string, alg: string, nth = 0): KeyObject | undefined {
+  let skipped = 0;
+  for (const { algs, key } of keys.get(kid) ?? []) if (algs.has(alg) && skipped++ === nth) return key;
+  return undefined;
+}
+
+/** Returns the algorithms that the usable keys of a set can verify. */
+export function readAlgs(keys: readonly object[]): ReadonlySet<string> {
+  return new Set([...readJwks({ keys }).keys.values()].flat().flatMap(({ algs }) => [...algs]));
 }
 
 function readKid(entry: unknown): string | undefined {

@@ -45,8 +45,8 @@ class PooledKeySet<Source> implements KeySet {
     this.#doors = doors;
   }
 
-  find(kid: string, alg: string): KeyObject | undefined {
-    return this.#doors.use(this).keys.find(kid, alg);
+  find(kid: string, alg: string, nth?: number): KeyObject | undefined {
+    return this.#doors.use(this).keys.find(kid, alg, nth);
   }
 
   get generation(): number {

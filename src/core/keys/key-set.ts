@@ -1,10 +1,11 @@
 import type { KeyObject } from 'node:crypto';
 import { attempt } from '../attempt.ts';
+import type { VerificationKey } from '../jose/jwk.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { pickByPlatform } from '../platform.ts';
 import { maxAnswerBytes } from './discovery.ts';
-import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
+import { type DroppedKey, findKey, type Jwks, readJwks } from './jwks.ts';
 import {
   checkKeySetOptions,
   createLocate,
@@ -16,8 +17,11 @@ import { createRefresher, type RefresherState } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is awaited. */
 export interface KeySet {
-  /** The key with this `kid`, usable for this `alg`; `undefined` when there is none, or nothing is usable now. */
-  find(kid: string, alg: string): KeyObject | undefined;
+  /**
+   * The key with this `kid`, usable for this `alg`; `undefined` when there is none, or nothing is usable now. Several keys may
+   * share a `kid`: `nth`, from 0, is the index among those that fit.
+   */
+  find(kid: string, alg: string, nth?: number): KeyObject | undefined;
   /** Increases whenever the usable keys change: what was verified under an older one may have lost its key. */
   readonly generation: number;
   /** Reports whether a key with this `kid` is published, usable for some algorithm or not. */
@@ -30,6 +34,21 @@ export interface KeySet {
    * again afterwards.
    */
   refetch(): Promise<void> | undefined;
+}
+
+/** Keys with one `kid` that are tried at most. */
+const maxTried = 4;
+
+/** Finds the keys that a signature is tried with. */
+export function findAll(keys: KeySet, kid: string, alg: string): readonly KeyObject[] {
+  const found: KeyObject[] = [];
+  for (let nth = 0; nth < maxTried; nth++) {
+    const key = keys.find(kid, alg, nth);
+    // A key set of the application may know of no `nth`.
+    if (key === undefined || key === found[nth - 1]) break;
+    found.push(key);
+  }
+  return found;
 }
 
 /** A key set that keeps itself up to date. */
@@ -151,7 +170,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
     reportDropped(jwks.dropped);
-    if (jwks.keys.size === 0) throw new ProviderError('no_usable_keys');
+    if (jwks.entries.length === 0) throw new ProviderError('no_usable_keys');
     const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
     loaded = {
@@ -160,7 +179,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
       lifetime,
       freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
     };
-    emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });
+    emit({ type: 'fetched', keys: jwks.entries.length, dropped: jwks.dropped.length, seconds: now() - startedAt });
     if (mode === 'once') return Number.POSITIVE_INFINITY;
     const { earliest, latest } = refreshAhead;
     return lifetime * (latest - (latest - earliest) * (1 - random()));
@@ -212,9 +231,9 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   }
 
   return {
-    find(kid, alg) {
-      const found = usableAt(now()) ? loaded?.keys.get(kid) : undefined;
-      return found?.algs.has(alg) ? found.key : undefined;
+    find(kid, alg, nth) {
+      const usable = usableAt(now()) ? loaded : undefined;
+      return usable && findKey(usable, kid, alg, nth);
     },
     has: (kid) => loaded?.published.has(kid) ?? false,
     usable: () => usableAt(now()),
@@ -234,7 +253,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
         usable: usableAt(time),
         fresh: loaded !== undefined && time < loaded.freshUntil,
         ageSeconds: loaded === undefined ? undefined : time - loaded.at,
-        keys: loaded?.keys.size ?? 0,
+        keys: loaded?.entries.length ?? 0,
         lastError: error === undefined ? undefined : { kind: error.kind, message: error.message },
         usableSeconds: loaded === undefined ? 0 : Math.max(0, loaded.freshUntil - time, staleUntil(loaded) - time),
         fetches: { ...refresher.attempts },
@@ -266,5 +285,6 @@ function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, 
 
 /** Equal for key sets that verify the same tokens. */
 function fingerprint({ keys }: Jwks): string {
-  return JSON.stringify([...keys].map(([kid, { thumbprint, algs }]) => [kid, thumbprint, ...algs]));
+  const ofKid = (all: readonly VerificationKey[]) => all.map(({ thumbprint, algs }) => [thumbprint, ...algs]);
+  return JSON.stringify([...keys].map(([kid, all]) => [kid, ...ofKid(all)]));
 }

@@ -1,6 +1,6 @@
 import type { JwkSet } from '../jose/jwk.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
-import { readJwks } from './jwks.ts';
+import { findKey, readJwks } from './jwks.ts';
 import type { KeySet } from './key-set.ts';
 
 /**
@@ -11,10 +11,7 @@ export function createStaticKeySet(jwks: JwkSet): KeySet {
   const { keys, published } = readJwks(jwks);
   if (keys.size === 0) throw new ProviderError('no_usable_keys');
   return {
-    find(kid, alg) {
-      const found = keys.get(kid);
-      return found?.algs.has(alg) ? found.key : undefined;
-    },
+    find: (kid, alg, nth) => findKey({ keys }, kid, alg, nth),
     generation: 0,
     has: (kid) => published.has(kid),
     usable: () => true,

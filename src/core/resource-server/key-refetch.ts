@@ -1,12 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { Reason } from '../failures.ts';
 import type { ReadClientAddress } from '../http/peer.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { pickByPlatform } from '../platform.ts';
 import type { Refused } from '../refused.ts';
-import type { AccessTokenRules } from '../token/access-token.ts';
+import { type AccessTokenRules, missingKeys } from '../token/access-token.ts';
 
 export type RefetchKeys = ReturnType<typeof createRefetchKeys>;
 
@@ -22,7 +21,6 @@ interface Sender {
 const forcedEvery = 10;
 const maxClients = 1000;
 const joinsFetches = pickByPlatform({ workerd: false, others: true });
-const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
 
 /**
  * Creates the function that fetches the keys that a refused token lacked. It returns `undefined` for another cause, or if a
@@ -43,7 +41,7 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
     if (!joinsFetches) return keys.refetch();
     const joined = inFlight.get(keys);
     if (joined !== undefined) return joined;
-    const client = reason === 'unknown_kid' ? namePeer(readClientAddress(request, connection)) : '';
+    const client = reason === 'keys_unavailable' ? '' : namePeer(readClientAddress(request, connection));
     const seconds = now();
     if (client !== '' && seconds < (allowedFrom.get(client) ?? 0)) return undefined;
     const fetched = keys.refetch();

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { type Check, createCheck, refuseByFirst } from '../checks.ts';
+import type { Reason } from '../failures.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import {
   type Algorithm,
@@ -13,7 +14,7 @@ import {
   readAlg,
   verifyJws,
 } from '../jose/jws.ts';
-import type { KeySet } from '../keys/key-set.ts';
+import { findAll, type KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
 import type { Walk } from '../walk.ts';
 import {
@@ -218,10 +219,21 @@ export function verifySignature(jws: Jws, issuer: IssuerRules, walk?: Walk): Ver
     return verifiedBy;
   }
   const algorithm = readAlg(alg) as Algorithm; // so is this
-  const signed = verifyJws(jws, algorithm, verifiedBy.key) ? verifiedBy : new Refused('invalid_signature');
+  const signed = verifyJws(jws, algorithm, verifiedBy.key) ? verifiedBy : verifyByOthers(jws, algorithm, verifiedBy);
   walk?.stage('signature', signed);
   return signed;
 }
+
+/** Tries the other keys with the same `kid`. */
+function verifyByOthers(jws: Jws, algorithm: Algorithm, first: VerifiedBy): VerifiedBy | Refused {
+  const { issuer, kid, alg } = first;
+  const [, ...others] = findAll(issuer.keys, kid, alg);
+  const key = others.find((each) => verifyJws(jws, algorithm, each));
+  return key === undefined ? new Refused('invalid_signature') : { ...first, key };
+}
+
+/** Reasons that a fetch of the keys can remove. */
+export const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'key_not_usable', 'keys_unavailable']);
 
 /** Finds a cached key. The context names the trusted issuer, so that its keys can be fetched. */
 function findKey(issuer: IssuerRules, kid: string, alg: string): VerifiedBy | Refused {

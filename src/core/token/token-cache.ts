@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { refuseBy } from '../checks.ts';
+import { findAll } from '../keys/key-set.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { Refused } from '../refused.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
@@ -108,7 +109,7 @@ function isKeyPublished(entry: Entry): boolean {
   const { keys } = issuer;
   if (entry.generation === keys.generation) return keys.usable();
   const { generation } = keys;
-  if (keys.find(kid, alg)?.equals(key) !== true) return false;
+  if (!findAll(keys, kid, alg).some((each) => each.equals(key))) return false;
   entry.generation = generation;
   return true;
 }

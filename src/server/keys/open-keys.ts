@@ -1,4 +1,4 @@
-import { readJwks } from '../../core/keys/jwks.ts';
+import { readAlgs } from '../../core/keys/jwks.ts';
 import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../core/keys/key-set.ts';
 import type { KeySetEvent } from '../../core/keys/key-set-options.ts';
 import { messageOf, showText } from '../../core/shown-text.ts';
@@ -79,10 +79,7 @@ function describeKeys(issuer: string, set: ManagedKeySet): Opened {
   return {
     issuer,
     set,
-    algorithms: () => {
-      const { keys } = readJwks({ keys: set.fetched()?.keys ?? [] });
-      return new Set([...keys.values()].flatMap(({ algs }) => [...algs]));
-    },
+    algorithms: () => readAlgs(set.fetched()?.keys ?? []),
     problem: () => set.status().lastError?.message,
     // Even if restored keys are usable: the provider may have withdrawn them.
     fetch: () => void set.refetch(),

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/core/jose/json.ts';
-import { type DroppedKey, readJwks } from '../../../src/core/keys/jwks.ts';
+import { type DroppedKey, findKey, readAlgs, readJwks } from '../../../src/core/keys/jwks.ts';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 
@@ -27,7 +27,6 @@ describe('readJwks', () => {
     ['with a list for its kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: ['good'] }],
     ['with an empty kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: '' }],
     ['with a kid over 256 characters', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 'x'.repeat(257) }],
-    ['with a kid that is there already', { kid: 'good', why: 'duplicate_kid' }, { ...ec, kid: 'good' }],
     ['that is symmetric', { kid: 'b', why: 'symmetric' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
     ['for encryption', { kid: 'b', why: 'not_for_signatures' }, { ...rsa, kid: 'b', use: 'enc' }],
     ['that is a string', { kid: undefined, why: 'malformed' }, 'key'],
@@ -52,7 +51,24 @@ describe('readJwks', () => {
         { ...ec, kid: 'a', use: 'sig' },
       ],
     });
-    expect(keys.get('a')?.algs).toEqual(new Set(['ES256']));
+    expect(keys.get('a')?.map(({ algs }) => algs)).toEqual([new Set(['ES256'])]);
+  });
+
+  it('keys with one kid → each for its algorithms, by index', () => {
+    const others = takeRsaKeys().publicKey.export({ format: 'jwk' });
+    const jwks = readJwks({
+      keys: [
+        { ...rsa, kid: 'a', alg: 'RS512' },
+        { ...ec, kid: 'a' },
+        { ...others, kid: 'a' },
+      ],
+    });
+    const find = (alg: string) => [0, 1, 2].map((nth) => findKey(jwks, 'a', alg, nth)?.export({ format: 'jwk' }));
+    expect(find('RS512')).toMatchObject([{ n: rsa.n }, { n: others.n }, undefined]);
+    expect(find('RS256')).toEqual([others, undefined, undefined]);
+    expect(findKey(jwks, 'a', 'ES256')?.export({ format: 'jwk' })).toEqual(ec);
+    expect(jwks.dropped).toEqual([]);
+    expect(readAlgs(jwks.entries)).toEqual(new Set([...jwks.keys.values()].flat().flatMap(({ algs }) => [...algs])));
   });
 
   it('kids that are names of prototype members are plain kids', () => {

@@ -1,8 +1,12 @@
-import { expect, it } from 'vitest';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { signCompact } from '../../../src/core/jose/sign.ts';
 import type { KeySet } from '../../../src/core/keys/key-set.ts';
 import { Refused } from '../../../src/core/refused.ts';
 import { createRefetchKeys } from '../../../src/core/resource-server/key-refetch.ts';
+import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import type { AccessTokenRules } from '../../../src/core/token/access-token.ts';
+import { takeRsaKeys } from '../../support/rsa-keys.ts';
 
 const issuer = 'https://idp.example/';
 
@@ -64,4 +68,59 @@ it('another reason → no fetch', () => {
   const { fetches, ask } = open();
   expect(ask('192.0.2.1', 'expired')).toBeUndefined();
   expect(fetches).toHaveLength(0);
+});
+
+describe('several keys with one kid', () => {
+  const pairs = Array.from({ length: 5 }, () => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
+  const rsa = takeRsaKeys();
+  const publish = (key: KeyObject, more: object = {}) => ({ ...key.export({ format: 'jwk' }), kid: 'a', ...more });
+  const ec = (...indexes: number[]) => indexes.map((index) => publish(must(pairs[index]).publicKey));
+  const must = <T>(value: T | undefined): T => value ?? expect.unreachable();
+
+  function open(...published: object[]) {
+    const state = { keys: published, seconds: 1_000_000_000 };
+    let monotonic = 0;
+    const server = createResourceServer({
+      ...{ issuer, audience: 'api', jwksUri: `${issuer}keys`, algorithms: ['RS256', 'ES256'] },
+      fetch: async () => Response.json({ keys: state.keys }),
+      now: () => state.seconds,
+    });
+    onTestFinished(server.close);
+    const judge = async (alg: string, privateKey: KeyObject) => {
+      const { seconds: iat } = state;
+      const claims = { iss: issuer, aud: 'api', sub: 'user', iat, exp: iat + 3600, jti: `${monotonic++ >> 1}` };
+      const headers = new Headers({
+        authorization: `Bearer ${signCompact({ alg, kid: 'a' }, claims, { alg, privateKey })}`,
+      });
+      const outcome = await server.judge({ method: 'GET', url: 'https://api.example/', headers });
+      return 'reason' in outcome ? outcome.reason : 'admitted';
+    };
+    return { state, judge, byEc: (index: number) => judge('ES256', must(pairs[index]).privateKey) };
+  }
+
+  it.each([
+    ['RS512', 'RS256'],
+    ['RS256', 'RS512'],
+  ])('one for %s, then one for %s → a token of RS256 is admitted', async (...algs) => {
+    const { judge } = open(
+      ...algs.map((alg) => publish(alg === 'RS256' ? rsa.publicKey : takeRsaKeys().publicKey, { alg })),
+    );
+    expect(await judge('RS256', rsa.privateKey)).toBe('admitted');
+  });
+
+  it('five that fit → a token of each of the first four is admitted', async () => {
+    const { byEc } = open(...ec(0, 1, 2, 3, 4));
+    const seen: string[] = [];
+    for (const index of [0, 1, 2, 3, 4]) seen.push(await byEc(index));
+    expect(seen).toEqual(['admitted', 'admitted', 'admitted', 'admitted', 'invalid_signature']);
+  });
+
+  it('none that fits the algorithm → the keys are fetched again', async () => {
+    const { state, judge, byEc } = open(...ec(0));
+    expect(await byEc(0)).toBe('admitted');
+    state.keys = [...ec(0), publish(rsa.publicKey, { alg: 'RS512' })];
+    expect(await judge('RS256', rsa.privateKey)).toBe('key_not_usable');
+    state.keys = [...ec(0), publish(rsa.publicKey, { alg: 'RS512' }), publish(rsa.publicKey, { alg: 'RS256' })];
+    expect(await judge('RS256', rsa.privateKey)).toBe('admitted');
+  });
 });

@@ -1,5 +1,6 @@
 import { isJsonObject, isTime, type JsonObject } from '../../jose/json.ts';
 import { Refused } from '../../refused.ts';
+import { missingKeys } from '../../token/access-token.ts';
 import { hasAudience } from '../../token/claims.ts';
 import { type EventIssuer, verifyEventToken } from '../../token/event-token.ts';
 import type { EventCutoff } from '../revocations.ts';
@@ -44,8 +45,8 @@ export function readSecurityEvent(
     },
   });
   if (!(verified instanceof Refused)) return interpret(verified.claims, stream);
-  if (verified.reason === 'unknown_kid' || verified.reason === 'keys_unavailable') return verified;
-  return verified.reason === 'invalid_signature' || verified.reason === 'key_not_usable' ? 'invalid_key' : defect;
+  if (missingKeys.has(verified.reason)) return verified;
+  return verified.reason === 'invalid_signature' ? 'invalid_key' : defect;
 }
 
 function interpret({ events, sub_id: subject, iat }: JsonObject, stream: Stream): SecurityEvent {
