@@ -365,6 +365,21 @@ describe('what the core knows of the service', () => {
   });
 });
 
+describe('requests', () => {
+  const sends =
+    /^import \{[^}]*(?<!type )\brequest\b[^}]*\} from 'node:https?'|import\('node:https?'\)(?!\)\.createServer)|(?<![.\w])fetch\((?!\))/m;
+
+  it('are sent by the client of core/outbound; elsewhere only as the proxy, by the page, and in tools of dev', () => {
+    const senders = sources
+      .map(({ path }) => path)
+      .filter((path) => sends.test(readFileSync(join(root, path), 'utf8').replace(/\/\*.*?\*\//gs, '')));
+    expect(senders.filter((path) => !path.startsWith('core/outbound/')).toSorted()).toEqual([
+      ...['cli/explain/console-client.ts', 'cli/revoke.ts', 'console/page/fetching.ts', 'dev/provider/provider.ts'],
+      ...['dev/tries/tries.ts', 'gate/proxy/request-forwarding.ts'],
+    ]);
+  });
+});
+
 describe('the tests', () => {
   const list = (path: string): readonly string[] =>
     readdirSync(new URL(path, import.meta.url), { withFileTypes: true })

@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto';
 import { isJsonObject } from '../jose/json.ts';
 import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
 import { isKid } from '../jose/jws.ts';
@@ -44,13 +43,6 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     }
   }
   return { keys, published, dropped, entries: used };
-}
-
-/** Finds the key with this `kid` that fits this `alg` and has the index `nth` among them. */
-export function findKey({ keys }: Pick<Jwks, 'keys'>, kid: string, alg: string, nth = 0): KeyObject | undefined {
-  let skipped = 0;
-  for (const { algs, key } of keys.get(kid) ?? []) if (algs.has(alg) && skipped++ === nth) return key;
-  return undefined;
 }
 
 /** Returns the algorithms that the usable keys of a set can verify. */

@@ -5,7 +5,7 @@ import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { pickByPlatform } from '../platform.ts';
 import { maxAnswerBytes } from './discovery.ts';
-import { type DroppedKey, findKey, type Jwks, readJwks } from './jwks.ts';
+import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
 import {
   checkKeySetOptions,
   createLocate,
@@ -34,6 +34,13 @@ export interface KeySet {
    * again afterwards.
    */
   refetch(): Promise<void> | undefined;
+}
+
+/** Finds the key with this `kid` that fits this `alg` and has the index `nth` among them. */
+export function findKey({ keys }: Pick<Jwks, 'keys'>, kid: string, alg: string, nth = 0): KeyObject | undefined {
+  let skipped = 0;
+  for (const { algs, key } of keys.get(kid) ?? []) if (algs.has(alg) && skipped++ === nth) return key;
+  return undefined;
 }
 
 /** Keys with one `kid` that are tried at most. */

@@ -1,7 +1,7 @@
 import type { JwkSet } from '../jose/jwk.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
-import { findKey, readJwks } from './jwks.ts';
-import type { KeySet } from './key-set.ts';
+import { readJwks } from './jwks.ts';
+import { findKey, type KeySet } from './key-set.ts';
 
 /**
  * Creates a key set of given keys, which is never fetched: for tests, and without a network. Not a JWK set with a usable key:

@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http';
-import { type RequestOptions, request } from 'node:https';
-import { text } from 'node:stream/consumers';
+import { parseJsonObject } from '../../core/jose/json.ts';
+import { createOutbound, type Outbound } from '../../core/outbound/outbound.ts';
 import { clientAuthorization, devTokenPath } from '../tokens/dev-token.ts';
 import { isPlain, type TokenOptions } from '../tokens/token-options.ts';
 import { LocalIdpFailure } from './failure.ts';
@@ -12,28 +11,28 @@ export interface IdpClient {
   getToken(options: TokenOptions): Promise<string>;
 }
 
-/** Limit of a request, in milliseconds. */
-const timeout = 3000;
+const limits = { timeoutSeconds: 10, maxBytes: 64 * 1024 };
 
-/** Creates a client that trusts only the certificate of this identity. */
+/** Creates a client that trusts the certificate of this identity. */
 export function createIdpClient(issuer: string, { certificate, clientSecret }: Identity): IdpClient {
-  const send = async (path: string, options: RequestOptions, body = ''): Promise<JsonResponse> => {
+  const send = async (path: string, request: Parameters<Outbound['fetchAny']>[1] = {}) => {
+    const outbound = createOutbound({ ca: certificate, environment: {} });
     try {
-      const signal = AbortSignal.timeout(timeout);
-      return await readJson(new URL(path, issuer), { ...options, ca: certificate, agent: false, signal }, body);
+      const { status, body } = await outbound.fetchAny(new URL(path, issuer).href, request, limits);
+      return { status, value: parseJsonObject(body) ?? {} };
     } catch (cause) {
       throw new LocalIdpFailure('The local identity provider does not respond.', { cause });
+    } finally {
+      outbound.close();
     }
   };
-  const post = (path: string, contentType: string, body: string): Promise<JsonResponse> => {
-    const headers = { authorization: clientAuthorization(clientSecret), 'content-type': contentType };
-    return send(path, { method: 'POST', headers }, body);
-  };
+  const post = (path: string, type: string, body: string) =>
+    send(path, { method: 'POST', type, body, authorization: clientAuthorization(clientSecret) });
   return {
     issuer,
     async isRunning() {
       try {
-        const { value } = await send('.well-known/openid-configuration', {});
+        const { value } = await send('.well-known/openid-configuration');
         return value['issuer'] === issuer;
       } catch {
         return false;
@@ -50,18 +49,6 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
       return token;
     },
   };
-}
-
-interface JsonResponse {
-  readonly status: number | undefined;
-  readonly value: Readonly<Record<string, unknown>>;
-}
-
-async function readJson(url: URL, options: RequestOptions, body: string): Promise<JsonResponse> {
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request(url, options, resolve).on('error', reject).end(body);
-  });
-  return { status: response.statusCode, value: Object(JSON.parse(await text(response))) };
 }
 
 /** Body of a client credentials request (RFC 6749 §4.4.2). */

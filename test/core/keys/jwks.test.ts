@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/core/jose/json.ts';
-import { type DroppedKey, findKey, readAlgs, readJwks } from '../../../src/core/keys/jwks.ts';
+import { type DroppedKey, readAlgs, readJwks } from '../../../src/core/keys/jwks.ts';
+import { findKey } from '../../../src/core/keys/key-set.ts';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 

@@ -431,13 +431,16 @@ describe('order', () => {
     expect(draft.keys.asked).toEqual({ find: 0, has: 0, usable: 0 });
   });
 
-  it.each(steps.slice(keyless.length))('%s → one key is looked up, and others only after its signature has failed', (reason, change) => {
-    const draft = createDraft();
-    change(draft);
-    judgeDraft(draft);
-    // A key set that knows of no `nth` gives the first one again.
-    expect(draft.keys.asked.find).toBe(reason === 'invalid_signature' ? 3 : 1);
-  });
+  it.each(steps.slice(keyless.length))(
+    '%s → one key is looked up, and others only after its signature has failed',
+    (reason, change) => {
+      const draft = createDraft();
+      change(draft);
+      judgeDraft(draft);
+      // A key set that knows of no `nth` gives the first one again.
+      expect(draft.keys.asked.find).toBe(reason === 'invalid_signature' ? 3 : 1);
+    },
+  );
 
   it('valid token → one look-up in the key set', () => {
     const draft = createDraft();
