@@ -2,7 +2,6 @@ import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
-import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
 import type { NonceOrigin } from './nonce.ts';
 import { proofLifetime } from './proof-checks.ts';
 
@@ -41,7 +40,7 @@ export interface MemoryReplayStore extends ReplayStore {
 
 /** Options of {@link createMemoryReplayStore}. */
 export interface MemoryReplayOptions {
-  /** Proofs that can be remembered at a time, at 24 bytes each. Default 3 500 000. */
+  /** Proofs that can be remembered at a time, at about 80 bytes each. Default 1 000 000. */
   readonly capacity?: number;
   /** Clock for proofs, in seconds since the epoch. Default: the clock of this host. */
   readonly now?: () => number;
@@ -57,19 +56,19 @@ const maxCapacity = 100_000_000;
 
 /**
  * Creates a replay store that refuses when it is full and evicts nothing that is alive. A proof is recorded as 96 bits of a
- * hash under a key of this process: the chance that a new proof collides with one of 3.5 million others is below 10^-22, and
+ * hash under a key of this process: the chance that a new proof collides with one of a million others is below 10^-22, and
  * no client can search for such a pair. Throws `TypeError` for an invalid capacity or `since`.
  */
 export function createMemoryReplayStore(options: MemoryReplayOptions = {}): MemoryReplayStore {
   const members = { capacity: true, since: true, now: true } as const;
   checkOptionMembers<MemoryReplayOptions>('createMemoryReplayStore', options, members);
-  const { capacity = 3_500_000, now = () => Date.now() / 1000 } = options;
+  const { capacity = 1_000_000, now = () => Date.now() / 1000 } = options;
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > maxCapacity) {
     throw new TypeError(`capacity: write a whole number from 1 to ${maxCapacity}`);
   }
   const { since = now() } = options;
   if (!(Number.isFinite(since) && since >= 0)) throw new TypeError('since: write seconds since the epoch, 0 or more');
-  const seen = createExpiringSet(capacity);
+  const seen = createUsedProofs(capacity);
   let opened: { readonly horizon: Horizon; readonly key: string } | undefined;
   // On first use: at module top, Workers have neither random values nor the time.
   const open = () => {
@@ -96,7 +95,7 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
     },
     get size() {
       seen.expire(Math.floor(now()));
-      return seen.size;
+      return seen.size();
     },
   };
 }
@@ -106,17 +105,53 @@ export function replayName(jkt: string, jti: string): string {
   return `${jkt.length}.${jkt}${jti}`;
 }
 
-/** Returns the first 96 bits of the SHA-256 of a string. */
-export function fingerprint(text: string): Fingerprint {
-  // A string of bytes: Node makes one in half the time of a buffer.
-  const digest = hash('sha256', text, 'binary');
-  return [readWord(digest, 0), readWord(digest, 4), readWord(digest, 8)];
+/** Returns the first 96 bits of the SHA-256 of a string, a character for each byte. A longer part would keep the whole hash. */
+function fingerprint(text: string): string {
+  return hash('sha256', text, 'binary').slice(0, 12);
 }
 
-function readWord(bytes: string, at: number): number {
-  const low = bytes.charCodeAt(at) | (bytes.charCodeAt(at + 1) << 8);
-  const high = bytes.charCodeAt(at + 2) | (bytes.charCodeAt(at + 3) << 8);
-  return low + high * 0x10000;
+/** Parts of the used proofs: a map that grows is copied, and a small one delays no request. */
+const partCount = 16;
+/** Seconds whose proofs share a map, which is dropped as a whole. */
+const spanSeconds = 16;
+
+/** Creates an empty set of fingerprints, each of which counts until its last second is over and never less. */
+function createUsedProofs(capacity: number) {
+  /** Last seconds by fingerprint, in maps by time. */
+  const parts = Array.from({ length: partCount }, () => new Map<number, Map<string, number>>());
+  const countBySecond = new Map<number, number>();
+  let size = 0;
+  let horizon = Number.NEGATIVE_INFINITY;
+
+  return {
+    /** Adds a fingerprint until the end of the second `until`: `late` if that is over, so that it may be forgotten. */
+    add(print: string, until: number): 'added' | 'present' | 'full' | 'late' {
+      if (until < horizon) return 'late';
+      const part = parts[print.charCodeAt(0) % partCount] as Map<number, Map<string, number>>; // the index is below the count
+      for (const [span, known] of part) {
+        if ((span + 1) * spanSeconds <= horizon) part.delete(span);
+        else if ((known.get(print) ?? Number.NaN) >= horizon) return 'present';
+      }
+      if (size === capacity) return 'full';
+      const span = Math.floor(until / spanSeconds);
+      const own = part.get(span) ?? new Map<string, number>();
+      part.set(span, own.set(print, until));
+      countBySecond.set(until, (countBySecond.get(until) ?? 0) + 1);
+      size++;
+      return 'added';
+    },
+    /** Ends what was added until an earlier second. Never back: a clock set back must not make used proofs new. */
+    expire(now: number): void {
+      if (now <= horizon) return;
+      horizon = now;
+      for (const [until, count] of countBySecond) {
+        if (until >= now) continue;
+        countBySecond.delete(until);
+        size -= count;
+      }
+    },
+    size: () => size,
+  };
 }
 
 /** The time before which a replay store may have forgotten, or has never known, which proofs were used. */
