@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -81,6 +82,15 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Adds a user with the commands that a page of the documentation names after `its user needs`, on some keys. Returns its URL. */
+export async function addDocumentedUser({ url, command }: TestRedis, page: string, keys: string): Promise<string> {
+  const [, names = ''] = /its user needs\s+([A-Z,\s]+and [A-Z]+)/.exec(readFileSync(page, 'utf8')) ?? [];
+  const commands = names.match(/[A-Z]{3,}/g) ?? [];
+  const rules = ['on', '>limited', `~${keys}`, `&${keys}`, ...commands.map((name) => `+${name.toLowerCase()}`)];
+  if (!(await command('ACL', 'SETUSER', 'limited', ...rules)).startsWith('+OK')) throw new Error('no user was added');
+  return url.replace('//', '//limited:limited@');
 }
 
 /** Inline commands: authentication, the command, and QUIT, which ends the connection. */

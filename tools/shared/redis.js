@@ -112,15 +112,15 @@ export async function startRedis(folder, options = {}) {
 }
 
 /**
- * Starts `redis-server` for TLS connections with a client certificate. Commands of the harness use another port without TLS.
+ * Starts `redis-server` for TLS connections. Commands of the harness use another port without TLS.
  *
  * @param {string} folder
- * @param {{ certificateFile: string, keyFile: string, clientFile: string }} files of the server, and the accepted certificate
+ * @param {{ certificateFile: string, keyFile: string }} files of the server
  */
-export async function startTlsRedis(folder, { certificateFile, keyFile, clientFile }) {
+export async function startTlsRedis(folder, { certificateFile, keyFile }) {
   const tlsPort = await findFreePort();
   const flags = [
-    ...['--tls-port', `${tlsPort}`, '--tls-auth-clients', 'yes', '--tls-ca-cert-file', clientFile],
+    ...['--tls-port', `${tlsPort}`, '--tls-auth-clients', 'no'],
     ...['--tls-cert-file', certificateFile, '--tls-key-file', keyFile],
   ];
   const redis = await startRedis(folder, { flags, probes: true });
@@ -131,9 +131,9 @@ export async function startTlsRedis(folder, { certificateFile, keyFile, clientFi
  * Starts a master, its replica, and a sentinel that promotes the replica.
  *
  * @param {string} folder
- * @param {{ password?: string, sentinel?: { username: string, password: string } }} [credentials] of Redis and the sentinel
+ * @param {{ password?: string, sentinelPassword?: string }} [credentials] of Redis and the sentinel
  */
-export async function startSentinels(folder, { password, sentinel: account } = {}) {
+export async function startSentinels(folder, { password, sentinelPassword } = {}) {
   const master = await startRedis(folder, { probes: true, password });
   const flags = ['--replicaof', '127.0.0.1', `${master.port}`];
   const replica = await startRedis(folder, { flags, probes: true, password });
@@ -148,15 +148,12 @@ export async function startSentinels(folder, { password, sentinel: account } = {
     'sentinel down-after-milliseconds gate 1000',
     'sentinel failover-timeout gate 5000',
     ...(password === undefined ? [] : [`sentinel auth-pass gate ${password}`]),
-    ...(account === undefined
-      ? []
-      : ['user default off', `user ${account.username} on >${account.password} ~* &* +@all`]),
+    ...(sentinelPassword === undefined ? [] : [`requirepass ${sentinelPassword}`]),
   ];
-  const login = account && `${account.username} ${account.password}`;
   writeFileSync(file, `${lines.join('\n')}\n`);
   const sentinel = startChild(['redis-sentinel', file], { processor: processors.load, stdio: 'ignore', env });
   await until(
-    async () => (await send(port, ['SENTINEL', 'replicas', 'gate'], login)).includes(`${replica.port}`),
+    async () => (await send(port, ['SENTINEL', 'replicas', 'gate'], sentinelPassword)).includes(`${replica.port}`),
     'the sentinel has not found the replica',
   );
   return {

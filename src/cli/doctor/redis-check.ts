@@ -1,6 +1,7 @@
 import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop/replay-redis.ts';
 import { AccessError } from '../../core/failures.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
+import type { RevocationFollower } from '../../core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
 import { type DoctorContext, describeError } from './context.ts';
@@ -56,7 +57,7 @@ export async function checkRedis({ deployment, timeout }: DoctorContext): Promis
     const seen = 'the package @redis/client is missing';
     return [problem('redis_unreachable', { seen, fix: 'npm install @redis/client' })];
   }
-  const options = await readRedisOptions(settings);
+  const options = readRedisOptions(settings);
   const findings = used.map(async (setting): Promise<Finding> => {
     const url = settings[setting];
     const shown = showUrl(url);
@@ -67,7 +68,7 @@ export async function checkRedis({ deployment, timeout }: DoctorContext): Promis
     }
     if (failure !== undefined) return explainFailure(failure.message, shown, nameOf(setting));
     // INFO of sentinels and of a cluster is not about one server; a user may lack it.
-    const info = /^rediss?:/.test(url) ? await readServerInfo(redis, { url, timeout, tls: options.tls }) : '';
+    const info = /^rediss?:/.test(url) ? await readServerInfo(redis, url, timeout) : '';
     return findEviction(info) ?? ok('redis', `${shown} responds`);
   });
   return Promise.all(findings);
@@ -82,7 +83,7 @@ interface StoreFailure {
 /** Subscribes and loads the cutoffs as the service does. */
 async function useRevocations(
   url: string,
-  { tls, sentinel }: RedisReplayOptions,
+  { sentinel = {} }: RedisReplayOptions,
   timeout: number,
 ): Promise<StoreFailure | undefined> {
   let settle: (cause: unknown) => void = () => {};
@@ -91,17 +92,18 @@ async function useRevocations(
   });
   const timer = setTimeout(() => settle(new Error(`no response within ${timeout / 1000} s`)), timeout);
   const store = await createRedisRevocationStore(url, {
-    ...{ ...(tls && url.startsWith('rediss') && { tls }), ...(sentinel && { sentinel }) },
+    sentinel,
     onConnection: (_, cause) => cause !== undefined && settle(cause),
   });
   const onContact = (): void => settle(undefined);
-  const stop = store.follow({ apply: () => [], noteInvalid: () => undefined, onContact, records: () => [] });
+  const follower: RevocationFollower = { apply: () => [], noteInvalid: () => undefined, onContact, records: () => [] };
+  store.follow(follower);
   try {
     const cause = await connected;
     return cause === undefined ? undefined : { isConnected: false, message: messageOf(cause) };
   } finally {
     clearTimeout(timer);
-    stop();
+    store.unfollow(follower);
   }
 }
 
@@ -138,19 +140,9 @@ function explainFailure(message: string, shown: string, setting: string): Findin
   return problem(known?.name ?? 'redis_unreachable', { seen: `${shown}: ${word}`, fix });
 }
 
-interface ServerOptions {
-  readonly url: string;
-  readonly timeout: number;
-  readonly tls: RedisReplayOptions['tls'];
-}
-
 /** Reads the INFO of one server; empty if it refuses. */
-async function readServerInfo(
-  redis: typeof import('@redis/client'),
-  { url, timeout, tls }: ServerOptions,
-): Promise<string> {
-  const limits = { connectTimeout: timeout, socketTimeout: timeout, reconnectStrategy: false } as const;
-  const socket = tls === undefined || url.startsWith('redis:') ? limits : { ...limits, tls: true as const, ...tls };
+async function readServerInfo(redis: typeof import('@redis/client'), url: string, timeout: number): Promise<string> {
+  const socket = { connectTimeout: timeout, socketTimeout: timeout, reconnectStrategy: false } as const;
   const client = redis.createClient({ url, RESP: 2, disableClientInfo: true, socket });
   // Rejections report errors. An event without a listener would end the process.
   client.on('error', () => undefined);

@@ -12,7 +12,7 @@ export function createMemoryRevocationStore(): RevocationStore {
       for (const other of followers) follower.apply([...other.records()]);
       followers.add(follower);
       follower.onContact();
-      return () => void followers.delete(follower);
     },
+    unfollow: (follower) => void followers.delete(follower),
   };
 }

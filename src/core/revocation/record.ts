@@ -25,8 +25,10 @@ export interface RevocationStore {
    * with {@link RevocationsFull}, or with any other error if they are not stored.
    */
   write(records: readonly RevocationRecord[]): Promise<void>;
-  /** Passes what is stored to the follower, and then every change. Returns the function that ends this. */
-  follow(follower: RevocationFollower): () => void;
+  /** Passes what is stored to the follower, and then every change. */
+  follow(follower: RevocationFollower): void;
+  /** Ends that. */
+  unfollow(follower: RevocationFollower): void;
 }
 
 /** Kinds of cutoffs: the claim that is compared. */

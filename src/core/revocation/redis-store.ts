@@ -173,8 +173,8 @@ export async function createRedisRevocationStore(
       if (follower !== undefined) throw new TypeError('store: a store in Redis is for one createRevocations()');
       follower = next;
       kept.connect();
-      return kept.close;
     },
+    unfollow: kept.close,
     get connected() {
       return kept.ready !== undefined;
     },

@@ -12,6 +12,7 @@ import {
   encodeMark,
   eventOfMark,
   maxRecords,
+  type RevocationFollower,
   type RevocationRecord,
   type RevocationStore,
   RevocationsFull,
@@ -143,7 +144,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   const withoutContact = (): number => monotonic() - contactAt;
   const isUnknown = (): boolean => stale === 'refuse' && withoutContact() > staleAfter;
 
-  const close = store.follow({
+  const follower: RevocationFollower = {
     apply(records) {
       const seconds = now();
       const corrected: RevocationRecord[] = [];
@@ -165,7 +166,8 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       settle();
     },
     records: () => cutoffs.records(),
-  });
+  };
+  store.follow(follower);
 
   const write = async (records: readonly RevocationRecord[]): Promise<void> => {
     try {
@@ -232,7 +234,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       ...{ cutoffs: cutoffs.size, loaded, rejected, invalid },
       secondsWithoutContact: withoutContact(),
     }),
-    close,
+    close: () => store.unfollow(follower),
   };
   parts.set(revocations, own);
   return revocations;
@@ -263,7 +265,7 @@ function describeRevoked(mark: number, kind: CutoffKind): Refused {
 
 function checkOptions(options: Required<Omit<RevocationsOptions, 'now'>> & Pick<RevocationsOptions, 'now'>): void {
   const { store, maxTokenLifetime, clockTolerance, stale, now } = options;
-  const isStore = (['write', 'follow'] as const).every((name) => typeof Object(store)[name] === 'function');
+  const isStore = (['write', 'follow', 'unfollow'] as const).every((name) => typeof Object(store)[name] === 'function');
   if (!isStore)
     throw new TypeError('store: write createMemoryRevocationStore(), or await createRedisRevocationStore(url)');
   if (!(maxTokenLifetime >= 1 && maxTokenLifetime <= maxLifetime)) {

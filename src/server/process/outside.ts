@@ -3,7 +3,6 @@ import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts
 import { createRevocations, type Revocations } from '../../core/revocation/revocations.ts';
 import { explainRevocations } from '../revocation/open-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
-import { readRedisOptions } from './open-replay.ts';
 import type { ServerMeans } from './open-resource-server.ts';
 
 /** Milliseconds until Redis counts as unreachable. */
@@ -11,12 +10,14 @@ const timeout = 5000;
 
 /** Loads the cutoffs in Redis, for a command. Rejects if Redis does not send them in time. */
 export async function loadRevocations(settings: Settings): Promise<Revocations> {
-  const { revocationStore, revocationStale: stale, maxTokenLifetime, clockTolerance } = settings;
-  const { tls, sentinel } = await readRedisOptions(settings);
-  const store = await createRedisRevocationStore(revocationStore, {
-    ...(tls !== undefined && revocationStore.startsWith('rediss') && { tls }),
-    ...(sentinel !== undefined && { sentinel }),
-  });
+  const {
+    revocationStore,
+    revocationStale: stale,
+    maxTokenLifetime,
+    clockTolerance,
+    sentinelPassword: password,
+  } = settings;
+  const store = await createRedisRevocationStore(revocationStore, { sentinel: { password } });
   const revocations = createRevocations({ store, maxTokenLifetime, clockTolerance: clockTolerance.exp, stale });
   const late = new Promise<never>((_, reject) => setTimeout(reject, timeout, new Error('late')).unref());
   try {

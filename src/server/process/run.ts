@@ -29,7 +29,7 @@ import { openTraces } from '../observation/traces.ts';
 import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
 import { countProcesses } from '../settings/several-processes.ts';
-import { openReplay, readRedisOptions } from './open-replay.ts';
+import { openReplay } from './open-replay.ts';
 import { openHttpOptions, type RunOptions, type Service, stopGrace } from './service.ts';
 import { supervise } from './supervisor.ts';
 
@@ -63,7 +63,7 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
   const shutdown = watchSignals();
   const context = { ...options, reloads: watchReloads(log), metrics: createMetrics() };
   const keySource = await openKeyOwner(context);
-  const owned = await openRevocations({ ...context, readRedis: readRedisOptions });
+  const owned = await openRevocations(context);
   const replay = await openReplay(context);
   const service = await command.createService({
     ...{ ...context, keySource, replay: replay.store },

@@ -1,4 +1,3 @@
-import type { RedisConnectionOptions } from '../../core/dpop/redis-url.ts';
 import { createMemoryRevocationStore } from '../../core/revocation/memory-store.ts';
 import { type RevocationStore, RevocationsFull } from '../../core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
@@ -29,10 +28,6 @@ export interface OwnedRevocations {
   close(): void;
 }
 
-interface OpenOptions extends ProcessContext {
-  readonly readRedis: (settings: Settings) => Promise<RedisConnectionOptions>;
-}
-
 /** Seconds without contact after which the store is reported as degraded. */
 const degradedAfter = 5;
 const watchInterval = 1000;
@@ -44,7 +39,7 @@ export function hasRevocations(settings: Settings): boolean {
 }
 
 /** Opens revocations by the settings; `undefined` if no source is configured. Rejects with `StartFailure`. */
-export async function openRevocations(options: OpenOptions): Promise<OwnedRevocations | undefined> {
+export async function openRevocations(options: ProcessContext): Promise<OwnedRevocations | undefined> {
   const { settings, log, metrics, environment } = options;
   if (!hasRevocations(settings)) return undefined;
   const streams = settings.sharedSignals === '' ? undefined : readSignalsFile(settings);
@@ -72,7 +67,7 @@ export async function openRevocations(options: OpenOptions): Promise<OwnedRevoca
 /** Returns revocations for an explanation outside the service: lifetimes are checked, and cutoffs are unknown. */
 export function explainRevocations(settings: Settings): { readonly revocations?: Revocations } {
   if (!hasRevocations(settings)) return {};
-  const store = { write: async () => undefined, follow: () => () => undefined };
+  const store = { write: async () => undefined, follow: () => undefined, unfollow: () => undefined };
   return { revocations: openWith(settings, store) };
 }
 
@@ -89,14 +84,12 @@ function openWith(
   });
 }
 
-async function openStore({ settings, log, readRedis }: OpenOptions): Promise<RevocationStore> {
-  const { revocationStore } = settings;
+async function openStore({ settings, log }: ProcessContext): Promise<RevocationStore> {
+  const { revocationStore, sentinelPassword: password } = settings;
   if (revocationStore === 'memory') return createMemoryRevocationStore();
-  const { tls, sentinel } = await readRedis(settings);
   try {
     return await createRedisRevocationStore(revocationStore, {
-      ...(tls !== undefined && revocationStore.startsWith('rediss') && { tls }),
-      ...(sentinel !== undefined && { sentinel }),
+      sentinel: { password },
       onConnection: (state, cause) => {
         const message = cause instanceof Error ? { message: cause.message } : {};
         log.write(state === 'up' ? 'info' : 'warn', `revocation_store_${state}`, message);

@@ -1,3 +1,6 @@
+const redisCertificate =
+  'Set tls-auth-clients no in Redis and write user:password@ in the URL, or pass a client with the certificate to the library.';
+
 /** Settings of earlier versions: what to do instead, by variable. */
 export const removedSettings: Readonly<Record<string, string>> = {
   SOCKET_MODE: 'Set the umask of the process (UMask= of systemd), or SocketMode= of a socket unit.',
@@ -12,6 +15,10 @@ export const removedSettings: Readonly<Record<string, string>> = {
   UPSTREAM_KEEP_ALIVE:
     'A connection is used again only if the upstream sent exactly its response. Disable keep-alive at the upstream.',
   OTEL_API_PATH: 'Install @opentelemetry/api next to portcullis.',
+  REPLAY_CA: 'Set NODE_EXTRA_CA_CERTS to the file with the authorities of Redis.',
+  REPLAY_CERT: redisCertificate,
+  REPLAY_KEY: redisCertificate,
+  SENTINEL_USERNAME: 'Sentinels get only SENTINEL_PASSWORD: set it to the password of their default user.',
   MCP_TOOLS: 'Write a rules file with "mcp": { "tools": { … } } in a rule, and set RULES.',
 };
 

@@ -146,29 +146,11 @@ export const settingTable = {
         'Services with different names in one Redis do not share proofs. `portcullis gate` has the default `gate`.',
       fix: 'Set 1 to 64 letters, digits, _, . or -.',
     },
-    replayCa: {
-      ...pemFile,
-      meaning: 'File with the authorities of Redis, in PEM, instead of those that Node trusts. For `rediss` URLs.',
-    },
-    replayCert: {
-      ...pemFile,
-      meaning: 'File with the client certificate for Redis, in PEM. For `rediss` URLs.',
-    },
-    replayKey: {
-      ...pemFile,
-      meaning: 'File with the key of `REPLAY_CERT`, in PEM.',
-    },
-    sentinelUsername: {
-      schema: textLike(/^\P{Cc}*$/u),
-      defaultValue: '',
-      meaning: 'User for sentinels. The credentials in `REPLAY_STORE` are for Redis itself.',
-      fix: 'Set the user name that the sentinels have.',
-    },
     sentinelPassword: {
       secret: 'always',
       schema: textLike(/^\P{Cc}*$/u),
       defaultValue: '',
-      meaning: 'Password for sentinels. Default: none.',
+      meaning: 'Password for sentinels. The credentials in `REPLAY_STORE` are for Redis itself. Default: none.',
       fix: 'Set the password that the sentinels have.',
       redact: (value) => (value === '' ? '' : hidden),
     },

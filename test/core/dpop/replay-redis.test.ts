@@ -5,7 +5,7 @@ import { runScript } from '../../../src/core/dpop/redis-script.ts';
 import { createRedisReplayStore } from '../../../src/core/dpop/replay-redis.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
 import { needs } from '../../support/programs.ts';
-import { startTestRedis, type TestRedis } from '../../support/redis.ts';
+import { addDocumentedUser, startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until, writeAnswer } from '../../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
@@ -34,6 +34,13 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'b', soon())).toBe(true);
     expect(await store.witness('B'.repeat(43), 'a', soon())).toBe(true);
     expect(store.errors).toBe(0);
+  });
+
+  it('a user with the commands that the documentation names → records', async () => {
+    const store = await openStore(await addDocumentedUser(redis, 'docs/dpop.md', 'portcullis:*'));
+    await until(() => store.connected);
+    expect([await store.witness(jkt, 'a', soon()), await store.witness(jkt, 'a', soon())]).toEqual([true, false]);
+    expect((await redis.command('ACL', 'LOG')).split('\r\n')[0]).toBe('*0');
   });
 
   it('a proof that one instance has seen → false for another', async () => {

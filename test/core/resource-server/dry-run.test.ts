@@ -231,7 +231,7 @@ describe('checks of the application', () => {
   });
 
   it('cutoffs that are not loaded → undecided', async () => {
-    const store = { write: async () => undefined, follow: () => () => undefined, lease: async () => false };
+    const store = { write: async () => undefined, follow: () => undefined, unfollow: () => undefined };
     const revocations = createRevocations({ store, now: () => now });
     const dry = await run(open({ revocations }), call(issuer.headers()));
     expect(dry).toMatchObject({ verdict: 'undecided', reason: undefined });

@@ -4,7 +4,7 @@ import { encodeMark } from '../../../src/core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../../src/core/revocation/redis-store.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
 import { needs } from '../../support/programs.ts';
-import { startTestRedis } from '../../support/redis.ts';
+import { addDocumentedUser, startTestRedis } from '../../support/redis.ts';
 import { startCluster, startSentinels } from '../../support/redis-groups.ts';
 import { until } from '../../support/redis-store.ts';
 
@@ -58,6 +58,24 @@ describe('a store in Redis', needs('redis-server'), () => {
     await late.revocations.ready();
     await Promise.all(writes);
     await until(() => late.revocations.status().cutoffs === 10_000);
+  });
+
+  it('a user with the commands that the documentation names → stores, loads and repairs', async () => {
+    const server = await redis();
+    const url = await addDocumentedUser(server, 'docs/revocation.md', 'portcullis:revocation:*');
+    const [one, other] = [await open(url), await open(url)];
+    await Promise.all([one.revocations.ready(), other.revocations.ready()]);
+    await one.revoke('ann');
+    await until(() => other.refuses('ann'));
+    await server.command('EXPIRE', 'portcullis:revocation:{all}:records', '60');
+    await server.command('HSET', 'portcullis:revocation:{all}:records', 'nonsense', 'x');
+    await server.command('SET', 'portcullis:revocation:{all}:untils', 'x');
+    await one.revoke('bob');
+    const third = await open(url);
+    await third.revocations.ready();
+    expect([third.refuses('ann'), third.refuses('bob')]).toEqual([true, true]);
+    await until(async () => (await server.command('HLEN', 'portcullis:revocation:{all}:records')).startsWith(':2\r'));
+    expect((await server.command('ACL', 'LOG')).split('\r\n')[0]).toBe('*0');
   });
 
   it('every key begins with the prefix', async () => {

@@ -75,7 +75,7 @@ describe('defaults', () => {
       dpopNonceSecret: '',
       replayStore: 'memory',
       replayTimeout: 250,
-      ...{ replayCa: '', replayCert: '', replayKey: '', sentinelUsername: '', sentinelPassword: '' },
+      sentinelPassword: '',
       replayNamespace: 'serve',
       trustProxy: 'none',
       externalUrl: '',
