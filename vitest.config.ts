@@ -11,8 +11,8 @@ const ofEach = {
   hookTimeout: 60_000,
 };
 
-/** With overwritten buffers: the parser of `@redis/client` keeps parts of them, and the harness takes the memory that is measured. */
-const notOverwritten = ['test/serve/revocation-sources.test.ts', 'test/server/listener/pipelining-flood.test.ts'];
+/** With overwritten buffers: the parser of `@redis/client` keeps parts of them. */
+const notOverwritten = ['test/serve/revocation-sources.test.ts'];
 
 // Of workerd alone: `npm run runtimes` names the runtime.
 const excluded = [

@@ -5,9 +5,18 @@ import { describeRefusals } from './refusals.ts';
 import { refusedCalls } from './refused-calls.ts';
 
 it('every reason of a resource server → has a request', () => {
-  const reasons = new Set(refusedCalls.map(({ reason }) => reason));
+  const called = new Set(refusedCalls.map(({ reason }) => reason));
   const expected = (Object.keys(failures) as Reason[]).filter((reason) => !reasonsElsewhere.has(reason)); // its keys are the reasons
-  expect([...reasons].toSorted()).toEqual(expected.toSorted());
+  expect([...called].toSorted()).toEqual(expected.toSorted());
 });
 
-describe.each(starts)('%s', (name, start) => describeRefusals(name, start));
+// The bytes come from one object: Node gets every refusal, the others 401, 403, 503, a nonce, and a body of the caller.
+const reasons: readonly Reason[] = [
+  'missing_credentials',
+  'insufficient_scope',
+  'keys_unavailable',
+  'missing_proof_nonce',
+];
+const ofEach = refusedCalls.filter(({ reason }) => reasons.includes(reason));
+
+describe.each(starts)('%s', (name, start) => describeRefusals(name, start, name === 'node' ? refusedCalls : ofEach));

@@ -35,8 +35,8 @@ async function describeExpected(call: RefusedCall, path: string, url: string, li
 /** Where the platform has to make a `Request` of what came, and answers by itself what has no URL. */
 const madeOfRequests: ReadonlySet<string> = new Set(['hono', 'hono, basePath', 'fetch']);
 
-/** The cases of requests that are refused, each compared byte for byte; registers them with the test runner. */
-export function describeRefusals(name: string, start: Start): void {
+/** Registers the tests of refused requests, each compared byte for byte. Default: a request for every reason. */
+export function describeRefusals(name: string, start: Start, calls = refusedCalls): void {
   let running: Running;
   beforeAll(async () => {
     running = await start(issuer);
@@ -53,7 +53,7 @@ export function describeRefusals(name: string, start: Start): void {
     return { answer, expected: await describeExpected(refused, route, url, headers) };
   };
 
-  it.each(refusedCalls.map((refused) => ({ how: '', ...refused })))('$reason $how', async (refused) => {
+  it.each(calls.map((refused) => ({ how: '', ...refused })))('$reason $how', async (refused) => {
     const told = (await running.refused()).length;
     const { answer, expected } = await call(refused, '');
     expect(essence(answer)).toEqual(expected);
@@ -82,7 +82,7 @@ export function describeRefusals(name: string, start: Start): void {
   );
 
   it('below a prefix → the same refusal', async () => {
-    for (const refused of refusedCalls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
+    for (const refused of calls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
       const { answer, expected } = await call(refused, prefix);
       expect(essence(answer), refused.reason).toEqual(expected);
     }

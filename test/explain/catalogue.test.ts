@@ -3,16 +3,16 @@ import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import { AccessError, type Reason } from '../../src/core/failures.ts';
 import type { DpopMode } from '../../src/core/http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../src/core/http/request.ts';
-import { algorithms, type TokenAlg } from '../../src/core/jose/jws.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { formatExplanation, plainStyle } from '../../src/explain/terminal-text.ts';
-import { catalogue } from '../hostile/catalogue.ts';
-import type { HostileCase, Sent, ServiceName } from '../hostile/hostile-case.ts';
-import { hostileKeys } from '../hostile/key-sets.ts';
-import { beyondDefaultKeys } from '../hostile/signatures-beyond-default.ts';
-import { openWorld, type World } from '../hostile/world.ts';
+import { readRequest, serverOptions } from '../catalogue/judge-case.ts';
+import { hostileKeys } from '../catalogue/key-sets.ts';
+import type { HostileCase } from '../catalogue/row.ts';
+import { catalogue } from '../catalogue/rows.ts';
+import { beyondDefaultKeys } from '../catalogue/signatures-beyond-default.ts';
+import { openWorld, type World } from '../catalogue/world.ts';
 import { findLeaks } from '../support/leaks.ts';
 import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 
@@ -29,13 +29,8 @@ interface Subject {
 let world: World;
 const subjects = new Map<string, Subject>();
 beforeAll(async () => {
-  world = await openWorld({ published: [...hostileKeys, ...beyondDefaultKeys] });
-  const more: Readonly<Record<ServiceName, object>> = {
-    default: {},
-    allAlgorithms: { algorithms: [...algorithms.keys()] as TokenAlg[] }, // the keys of the table are the names
-    trustedProxy: { trustProxy: ['127.0.0.1'] },
-  };
-  for (const [name, options] of Object.entries(more)) {
+  world = await openWorld({ published: [...hostileKeys, ...beyondDefaultKeys], services: [] });
+  for (const [name, options] of Object.entries(serverOptions)) {
     for (const mode of modes) {
       const replay = createMemoryReplayStore({ since: 0 });
       const { issuer, audience, ca } = world.provider;
@@ -56,26 +51,6 @@ afterAll(async () => {
   for (const { server } of subjects.values()) server.close();
   await world.close();
 });
-
-/** The request of a case, if it is one: bytes that are no HTTP reach nobody who judges. */
-function readRequest(sent: Sent): ResourceRequest | undefined {
-  if (typeof sent === 'string') return readRequest({ headers: ['Authorization', `Bearer ${sent}`] });
-  if ('raw' in sent) return undefined;
-  const { path = '/api/private', method = 'GET', headers: lines } = sent;
-  const { host } = new URL(world.service().url);
-  const headers = new Map([['host', host]]);
-  for (let at = 0; at + 1 < lines.length; at += 2) {
-    const name = String(lines[at]).toLowerCase();
-    const before = name === 'host' ? undefined : headers.get(name);
-    headers.set(name, before === undefined ? String(lines[at + 1]) : `${before}, ${lines[at + 1]}`);
-  }
-  return {
-    method,
-    url: `http://${headers.get('host')}${path}`,
-    target: path,
-    headers: { get: (name) => headers.get(name.toLowerCase()) ?? null },
-  };
-}
 
 /** Parts of credentials with 16 characters and more that an output holds. */
 function leaksOf(request: ResourceRequest, outputs: readonly string[]): readonly string[] {
@@ -116,7 +91,7 @@ describe.each(modes)(
     it.each(Object.entries(catalogue))('%s', async (_, cases) => {
       let explained = 0;
       for (const each of cases) {
-        const request = readRequest(each.make(world));
+        const request = readRequest(each.make(world), world);
         if (request === undefined) continue;
         await expectExplained(each, request, mode).catch((error: unknown) => {
           throw new Error(`${each.attack}, ${each.name}`, { cause: error });

@@ -72,13 +72,14 @@ export function findProgram(program: ProgramName): string | undefined {
 /** The path of a program; throws if it is missing. For tests that are skipped without it. */
 export function requireProgram(program: ProgramName): string {
   const path = findProgram(program);
-  if (path === undefined) throw new Error(`${program} is not installed. To install it: ${installCommand(program)}`);
+  if (path === undefined)
+    throw new Error(`${program} is not installed. To install it: sudo apt-get install ${packages[program]}`);
   return path;
 }
 
-/** The command that installs a program on Debian and Ubuntu. */
-export function installCommand(program: ProgramName): string {
-  return `sudo apt-get install ${packages[program]}`;
+/** The packages of Debian and Ubuntu that have these programs. */
+export function listPackages(programs: readonly ProgramName[]): string {
+  return [...new Set(programs.map((program) => packages[program]))].join(' ');
 }
 
 /**

@@ -1,14 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
-import { installCommand, isDeclaredAbsent, type ProgramName } from './programs.ts';
+import { isDeclaredAbsent, listPackages, type ProgramName } from './programs.ts';
 
 /** The result of the tests of a run. */
 export interface RunSummary {
   /** `N passed, N failed, N skipped`. */
   readonly line: string;
-  /** One line for each missing program. */
+  /** The missing programs with the number of tests that were skipped, and the command that installs them. */
   readonly missing: readonly string[];
+  /** The ten files that took longest, with their seconds. */
+  readonly slowest: string;
   /** Failed tests, suites and files, by file and name. */
   readonly failed: readonly string[];
   /** The reason that the run fails in CI without a failed test. */
@@ -40,7 +42,8 @@ export function summarize(modules: readonly TestModule[], unhandledErrors: reado
   const programs = [...missing].sort(([one], [other]) => one.localeCompare(other));
   return {
     line: `${counts.passed} passed, ${failed.length} failed, ${counts.skipped} skipped`,
-    missing: programs.map(([program, count]) => tellMissing(program, count)),
+    missing: tellMissing(programs),
+    slowest: tellSlowest(modules),
     failed,
     complaints: [
       ...programs
@@ -59,11 +62,26 @@ function isCutOff({ parent }: TestCase): boolean {
   }
 }
 
-function tellMissing(program: ProgramName, count: number): string {
-  const tests = count === 1 ? '1 test was' : `${count} tests were`;
-  return isDeclaredAbsent(program)
-    ? `ABSENT_PROGRAMS names ${program}: ${tests} skipped.`
-    : `${program} is not installed: ${tests} skipped. To install it: ${installCommand(program)}`;
+function tellMissing(programs: readonly (readonly [ProgramName, number])[]): readonly string[] {
+  const tell = (title: string, listed: typeof programs): readonly string[] =>
+    listed.length === 0 ? [] : [`${title}: ${listed.map(([name, count]) => `${name} (${count})`).join(', ')}`];
+  const absent = programs.filter(([program]) => !isDeclaredAbsent(program));
+  return [
+    ...tell(
+      'Tests skipped, because ABSENT_PROGRAMS names',
+      programs.filter((each) => !absent.includes(each)),
+    ),
+    ...tell('Tests skipped, because these programs are not installed', absent),
+    ...(absent.length === 0
+      ? []
+      : [`To install them: sudo apt-get install ${listPackages(absent.map(([name]) => name))}`]),
+  ];
+}
+
+function tellSlowest(modules: readonly TestModule[]): string {
+  const files = modules.map((module) => [module.relativeModuleId, module.diagnostic().duration / 1000] as const);
+  const slowest = files.toSorted(([, one], [, other]) => other - one).slice(0, 10);
+  return `Seconds of the slowest files: ${slowest.map(([name, seconds]) => `${name.replace(/^test\/|\.test\.ts$/g, '')} ${seconds.toFixed(1)}`).join(', ')}`;
 }
 
 /**
@@ -78,7 +96,7 @@ export class SummaryReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[] = []): void {
-    const { line, missing, failed, complaints } = summarize(modules, unhandledErrors);
+    const { line, missing, slowest, failed, complaints } = summarize(modules, unhandledErrors);
     if (missing.length > 0) process.stdout.write(`\n${missing.join('\n')}\n`);
     if (process.env['CI'] && complaints.length > 0) {
       process.stdout.write(`\nIn CI a skipped test fails the run:\n${complaints.join('\n')}\n`);
@@ -87,6 +105,6 @@ export class SummaryReporter implements Reporter {
     mkdirSync(this.#folder, { recursive: true });
     writeFileSync(join(this.#folder, 'tests.txt'), `${line}\n`);
     writeFileSync(join(this.#folder, 'failed.txt'), failed.map((name) => `${name}\n`).join(''));
-    process.stdout.write(`\n${line}\n`);
+    process.stdout.write(`\n${slowest}\n${line}\n`);
   }
 }

@@ -19,7 +19,7 @@ const calls = [
   'isolation',
 ];
 const library = ['core', 'providers', 'explain', 'testing'];
-const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'hostile', 'isolation'];
+const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'catalogue', 'isolation'];
 const service = ['server', 'serve'];
 /** Milliseconds for one version; it takes two to nine minutes. */
 const bound = 1_200_000;

@@ -110,9 +110,9 @@ export const verifiedTokens = listLibraryCases([
       [
         'nbf, where the clock is set back',
         later(-60, ({ now }) => ({ nbf: now(), iat: now() - 3600 })),
-        { reason: 'not_yet_valid' },
+        'not_yet_valid',
       ],
-      ['iat, where the clock is set back', later(-60, () => ({})), { reason: 'issued_in_future' }],
+      ['iat, where the clock is set back', later(-60, () => ({})), 'issued_in_future'],
       [
         'expired, then good again as the clock says: judged each time',
         async (stage, { issuer }) => {
@@ -167,7 +167,7 @@ export const verifiedTokens = listLibraryCases([
           };
           keys.generation++;
         }),
-        { reason: 'invalid_signature' },
+        'invalid_signature',
       ],
       [
         'for encryption from now on',
@@ -175,14 +175,14 @@ export const verifiedTokens = listLibraryCases([
           keys.current = { ...keys.current, find: () => undefined, has: () => true };
           keys.generation++;
         }),
-        { reason: 'key_not_usable' },
+        'key_not_usable',
       ],
       [
         'key set too old to judge by',
         withKeys((keys) => {
           keys.usable = false;
         }),
-        { status: 503, reason: 'keys_unavailable' },
+        'keys_unavailable',
       ],
       ['another generation, the key is still there', withKeys((keys) => keys.generation++), harmless],
     ],
@@ -199,11 +199,11 @@ export const verifiedTokens = listLibraryCases([
         'claims in another order',
         json(1, (text) => JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(text)).toReversed()))),
       ],
-      ['a claim twice', json(1, (text) => text.replace(/}$/, ',"sub":"admin"}')), { reason: 'malformed_claims' }],
+      ['a claim twice', json(1, (text) => text.replace(/}$/, ',"sub":"admin"}')), 'malformed_claims'],
       ['a header parameter more', json(0, (text) => text.replace(/}$/, ',"x":1}'))],
-      ['alg none', json(0, (text) => text.replace('RS256', 'none')), { reason: 'unsupported_alg' }],
-      ['alg HS256', json(0, (text) => text.replace('RS256', 'HS256')), { reason: 'unsupported_alg' }],
-      ['kid of nobody', json(0, (text) => text.replace(/"kid":"./, '"kid":"x')), { reason: 'unknown_kid' }],
+      ['alg none', json(0, (text) => text.replace('RS256', 'none')), 'unsupported_alg'],
+      ['alg HS256', json(0, (text) => text.replace('RS256', 'HS256')), 'unsupported_alg'],
+      ['kid of nobody', json(0, (text) => text.replace(/"kid":"./, '"kid":"x')), 'unknown_kid'],
       ['first bit of the signature', changed(turnBit(() => 0))],
       ['last bit of the signature', changed(turnBit(({ length }) => length - 1))],
       [
@@ -215,16 +215,16 @@ export const verifiedTokens = listLibraryCases([
         changed((token, { issuer }) => `${token.replace(/[^.]+$/, '')}${issuer.token().split('.')[2]}`),
       ],
       ['signature a byte short', changed(part(2, (bytes) => bytes.subarray(1)))],
-      ['without its signature', changed((token) => token.replace(/[^.]+$/, '')), { reason: 'malformed_token' }],
-      ['a part more', changed((token) => `${token}.e30`), { reason: 'malformed_token' }],
-      ['padding', changed((token) => `${token}==`), { reason: 'malformed_encoding' }],
+      ['without its signature', changed((token) => token.replace(/[^.]+$/, '')), 'malformed_token'],
+      ['a part more', changed((token) => `${token}.e30`), 'malformed_token'],
+      ['padding', changed((token) => `${token}==`), 'malformed_encoding'],
       [
         'stray bits',
         changed((token) => token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1]),
-        { reason: 'malformed_encoding' },
+        'malformed_encoding',
       ],
-      ['a tab in front', changed((token) => `\t${token}`), { reason: 'malformed_encoding' }],
-      ['twice', changed((token) => `${token} ${token}`), { reason: 'encrypted_token' }],
+      ['a tab in front', changed((token) => `\t${token}`), 'malformed_encoding'],
+      ['twice', changed((token) => `${token} ${token}`), 'encrypted_token'],
     ],
   },
   {
@@ -240,42 +240,34 @@ export const verifiedTokens = listLibraryCases([
           const { authorization, dpop } = issuer.dpopClient().headers({ url: api.url, token });
           return api.call(['Authorization', authorization, 'DPoP', dpop]);
         },
-        { reason: 'unbound_token_as_dpop' },
+        'unbound_token_as_dpop',
       ],
-      [
-        'bound, as Bearer',
-        bound((_, { token }) => ['Authorization', `Bearer ${token}`]),
-        { reason: 'bound_token_as_bearer' },
-      ],
+      ['bound, as Bearer', bound((_, { token }) => ['Authorization', `Bearer ${token}`]), 'bound_token_as_bearer'],
       [
         'bound, as Bearer with its proof',
         bound((_, { token, prove }) => ['Authorization', `Bearer ${token}`, 'DPoP', prove()]),
-        { status: 400, reason: 'bearer_with_dpop_proof' },
+        'bearer_with_dpop_proof',
       ],
-      [
-        'bound, without a proof',
-        bound((_, { token }) => ['Authorization', `DPoP ${token}`]),
-        { status: 400, reason: 'missing_dpop_proof' },
-      ],
+      ['bound, without a proof', bound((_, { token }) => ['Authorization', `DPoP ${token}`]), 'missing_dpop_proof'],
       [
         'bound, with the proof that was used',
         bound((_, { token, proof }) => ['Authorization', `DPoP ${token}`, 'DPoP', proof]),
-        { reason: 'proof_replayed' },
+        'proof_replayed',
       ],
       [
         'bound, with the proof of a thief',
         bound((_, { token, prove, thief }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(token, thief)]),
-        { reason: 'proof_key_mismatch' },
+        'proof_key_mismatch',
       ],
       [
         'bound, with a proof for another token',
         bound((_, { token, free, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(free)]),
-        { reason: 'proof_token_mismatch' },
+        'proof_token_mismatch',
       ],
       [
         'bound, with itself for a proof',
         bound((_, { token }) => ['Authorization', `DPoP ${token}`, 'DPoP', token]),
-        { reason: 'unsupported_proof_typ' },
+        'unsupported_proof_typ',
       ],
       [
         'bound, with a new proof',

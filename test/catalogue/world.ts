@@ -17,7 +17,7 @@ import { takeRsaKeys } from '../support/rsa-keys.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { startVariant, variants } from '../support/variant-service.ts';
-import type { ServiceName } from './hostile-case.ts';
+import type { ServiceName } from './row.ts';
 
 /** A key that signs access tokens. */
 export interface SigningKey {
@@ -64,6 +64,8 @@ export interface World {
   readonly foreign: SigningKey;
   /** The key of an honest DPoP client, to which bound tokens are bound. */
   readonly proofKey: ProofKey;
+  /** URL of the default service; without one, an address that no client calls. */
+  readonly url: string;
   /** The services that were started. */
   readonly services: ReadonlyMap<ServiceName, ServiceProcess>;
   /** One of them; throws where it was not started. */
@@ -92,7 +94,7 @@ export interface WorldOptions {
   readonly services?: readonly ServiceName[];
 }
 
-/** Starts a provider, a decoy, and services of variant A before them, which are ready. */
+/** Starts a provider, a decoy, and services of variant A before them, which are ready. No service: requests are judged in process. */
 export async function openWorld({ published = [], services: names = ['default'] }: WorldOptions = {}): Promise<World> {
   const [provider, decoy] = await Promise.all([startTestProvider(), openDecoy()]);
   const keys = { rsa: makeSigningKey('RS256'), ec: makeSigningKey('ES256'), ed: makeSigningKey('EdDSA') };
@@ -107,7 +109,8 @@ export async function openWorld({ published = [], services: names = ['default'] 
     return [name, service];
   };
   const services = new Map(await Promise.all(names.map(start)));
-  await passStart();
+  if (services.size > 0) await passStart();
+  const url = services.get('default')?.url ?? 'http://127.0.0.1:8';
   const service = (name: ServiceName = 'default'): ServiceProcess => {
     const found = services.get(name);
     if (found === undefined) throw new Error('This service was not started.');
@@ -132,7 +135,7 @@ export async function openWorld({ published = [], services: names = ['default'] 
 
   const dpop = (changes: ProofChanges = {}, draft: TokenDraft = {}): readonly string[] => {
     const token = mint({ ...draft, claims: { cnf: { jkt: thumbprintOf(proofKey.jwk) }, ...draft.claims } });
-    const htu = `${service().url}/api/private`;
+    const htu = `${url}/api/private`;
     const claims = { jti: randomUUID(), htm: 'GET', htu, iat: now(), ath: hashToken(token), marker };
     return ['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key: proofKey, ...changes })];
   };
@@ -144,6 +147,7 @@ export async function openWorld({ published = [], services: names = ['default'] 
     keys,
     foreign: makeSigningKey('RS256'),
     proofKey,
+    url,
     services,
     service,
     now,

@@ -1,4 +1,4 @@
-import type { Reason } from '../../src/core/failures.ts';
+import { failures, type Reason } from '../../src/core/failures.ts';
 import type { World } from './world.ts';
 
 /** The input: a bearer token for `/api/private`, a request, or raw bytes. */
@@ -49,12 +49,26 @@ export interface Attack extends Partial<Outcome> {
   readonly source: string;
   /** Default `default`. */
   readonly service?: ServiceName;
-  readonly cases: readonly (readonly [name: string, make: Make, outcome?: Partial<Outcome>])[];
+  readonly cases: readonly (readonly [name: string, make: Make, outcome?: Partial<Outcome> | Reason])[];
 }
 
 /** The rows of some attacks. The status is 401 unless said otherwise. */
 export function listCases(attacks: readonly Attack[]): readonly HostileCase[] {
   return attacks.flatMap(({ attack, source, service = 'default', status = 401, reason = null, cases }) =>
-    cases.map(([name, make, outcome]) => ({ name, attack, source, service, make, status, reason, ...outcome })),
+    cases.map(([name, make, outcome]) => ({
+      name,
+      attack,
+      source,
+      service,
+      make,
+      status,
+      reason,
+      ...toOutcome(outcome),
+    })),
   );
+}
+
+/** The outcome of a row: members of it, or a reason, which has its own status. */
+export function toOutcome<T extends object>(outcome: T | Reason | undefined) {
+  return typeof outcome === 'string' ? { reason: outcome, status: failures[outcome].status } : outcome;
 }

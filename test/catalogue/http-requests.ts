@@ -1,4 +1,4 @@
-import type { Make, Sent } from './hostile-case.ts';
+import type { Make, Sent } from './row.ts';
 import type { World } from './world.ts';
 
 /** Outcome of a request that is served, and has no credentials. */
@@ -7,8 +7,8 @@ export const noCredentials = { status: 401, reason: 'missing_credentials' } as c
 export const badRequest = { status: 400, reason: null } as const;
 
 /** Host and port of the default service. */
-export function authority({ service }: World): string {
-  return new URL(service().url).host;
+export function authority({ url }: Pick<World, 'url'>): string {
+  return new URL(url).host;
 }
 
 /** A request as text. */

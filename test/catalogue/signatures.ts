@@ -1,6 +1,6 @@
 import { constants, createHash, privateEncrypt, sign } from 'node:crypto';
 import { signBytes } from '../../src/core/jose/sign.ts';
-import { listCases, type Make } from './hostile-case.ts';
+import { listCases, type Make } from './row.ts';
 import type { SigningKey, World } from './world.ts';
 
 const signed =
@@ -106,7 +106,7 @@ export const signatures = listCases([
       [
         'a character of the claims changed',
         ({ mint }) => mint({ finish: (token) => token.replace('.ey', '.fy') }),
-        { reason: 'malformed_claims' },
+        'malformed_claims',
       ],
     ],
   },

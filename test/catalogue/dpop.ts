@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Reason } from '../../src/core/failures.ts';
 import { makeProofKey, type ProofChanges, privateJwk, thumbprintOf } from '../support/proofs.ts';
-import { listCases, type Make, type Sent } from './hostile-case.ts';
+import { listCases, type Make, type Sent } from './row.ts';
 import type { TokenDraft, World } from './world.ts';
 
 const call =
@@ -20,7 +19,7 @@ const finish =
   };
 const when = (seconds: number): Make => call(({ now }) => ({ claims: { iat: now() + seconds } }));
 const htu = (change: (url: string, world: World) => unknown): Make =>
-  call((world) => ({ claims: { htu: change(`${world.service().url}/api/private`, world) } }));
+  call((world) => ({ claims: { htu: change(`${world.url}/api/private`, world) } }));
 
 const rsaKey = makeProofKey('RS256');
 const edKey = makeProofKey('EdDSA');
@@ -35,7 +34,6 @@ const typesOf = (name: string, good: readonly unknown[] = []) => [
     .map((value) => [`${name} ${JSON.stringify(value)}`, claims({ [name]: value })] as const),
   [`${name} absent`, claims({ [name]: undefined })] as const,
 ];
-const as = (reason: Reason) => ({ reason });
 
 function withHeaders(change: (headers: readonly string[], world: World) => readonly string[]): Make {
   return (world): Sent => ({ headers: change(world.dpop(), world) });
@@ -49,27 +47,27 @@ export const dpop = listCases([
     reason: 'proof_key_mismatch',
     cases: [
       ['proof by a key of the thief', call({ key: otherKey })],
-      ['bound token as Bearer', ({ mint, proofKey }) => mint(boundTo(proofKey)), as('bound_token_as_bearer')],
+      ['bound token as Bearer', ({ mint, proofKey }) => mint(boundTo(proofKey)), 'bound_token_as_bearer'],
       [
         'as Bearer, the proof beside it',
         withHeaders(([name = '', value = '', ...proof]) => [name, value.replace('DPoP', 'Bearer'), ...proof]),
-        { status: 400, reason: 'bearer_with_dpop_proof' },
+        'bearer_with_dpop_proof',
       ],
-      ['without a proof', withHeaders((headers) => headers.slice(0, 2)), { status: 400, reason: 'missing_dpop_proof' }],
-      ['with an empty proof', withHeaders((headers) => headers.with(3, '')), as('malformed_proof')],
-      ['public key of the victim, signature of the thief', call({ signer: otherKey }), as('invalid_proof_signature')],
-      ['free token under DPoP', call({}, { claims: { cnf: undefined } }), as('unbound_token_as_dpop')],
-      ['cnf empty under DPoP', call({}, { claims: { cnf: {} } }), as('unsupported_cnf')],
+      ['without a proof', withHeaders((headers) => headers.slice(0, 2)), 'missing_dpop_proof'],
+      ['with an empty proof', withHeaders((headers) => headers.with(3, '')), 'malformed_proof'],
+      ['public key of the victim, signature of the thief', call({ signer: otherKey }), 'invalid_proof_signature'],
+      ['free token under DPoP', call({}, { claims: { cnf: undefined } }), 'unbound_token_as_dpop'],
+      ['cnf empty under DPoP', call({}, { claims: { cnf: {} } }), 'unsupported_cnf'],
       [
         'bound to another key, with an unregistered member',
         call({}, { claims: { cnf: { jkt: thumbprintOf(otherKey.jwk), 'kc-jkt-type': 'DPoP' } } }),
       ],
       ['bound to another key', call({}, boundTo(otherKey))],
-      ['expired bound token, good proof', call({}, { claims: { exp: 1 } }), as('expired')],
+      ['expired bound token, good proof', call({}, { claims: { exp: 1 } }), 'expired'],
       [
         'forged bound token, good proof',
         ({ dpop: make, foreign, keys }) => ({ headers: make({}, { key: { ...foreign, kid: keys.rsa.kid } }) }),
-        as('invalid_signature'),
+        'invalid_signature',
       ],
       [
         'access token as its own proof',
@@ -77,12 +75,12 @@ export const dpop = listCases([
           const token = mint(boundTo(proofKey));
           return { headers: ['Authorization', `DPoP ${token}`, 'DPoP', token] };
         },
-        as('unsupported_proof_typ'),
+        'unsupported_proof_typ',
       ],
       [
         'proof as its own access token',
         withHeaders(([, , name = '', proof = '']) => ['Authorization', `DPoP ${proof}`, name, proof]),
-        as('unsupported_alg'),
+        'unsupported_alg',
       ],
     ],
   },
@@ -91,11 +89,11 @@ export const dpop = listCases([
     source: 'RFC 9449 §4.3, §11.1',
     reason: 'proof_url_mismatch',
     cases: [
-      ['htm POST', claims({ htm: 'POST' }), as('proof_method_mismatch')],
-      ['htm in lower case', claims({ htm: 'get' }), as('proof_method_mismatch')],
-      ['htm with a space', claims({ htm: 'GET ' }), as('proof_method_mismatch')],
-      ['htm of HEAD', claims({ htm: 'HEAD' }), as('proof_method_mismatch')],
-      ['htm *', claims({ htm: '*' }), as('proof_method_mismatch')],
+      ['htm POST', claims({ htm: 'POST' }), 'proof_method_mismatch'],
+      ['htm in lower case', claims({ htm: 'get' }), 'proof_method_mismatch'],
+      ['htm with a space', claims({ htm: 'GET ' }), 'proof_method_mismatch'],
+      ['htm of HEAD', claims({ htm: 'HEAD' }), 'proof_method_mismatch'],
+      ['htm *', claims({ htm: '*' }), 'proof_method_mismatch'],
       ['htu of another endpoint', htu((url) => url.replace('private', 'profile'))],
       ['htu of another host', htu((url) => url.replace('127.0.0.1', 'other.example.test'))],
       ['htu of another port', htu((url) => url.replace(/:\d+\//, ':1/'))],
@@ -119,18 +117,14 @@ export const dpop = listCases([
       ['htu without its scheme', htu((url) => url.slice(5))],
       ['htu empty', claims({ htu: '' })],
       ['htu with the host in decimal', htu((url) => url.replace('127.0.0.1', '2130706433'))],
-      ['ath of another token', claims({ ath: 'A'.repeat(43) }), as('proof_token_mismatch')],
-      ['ath empty', claims({ ath: '' }), as('proof_token_mismatch')],
-      [
-        'ath padded',
-        call(({ dpop: make }) => ({ claims: { ath: `${readAth(make())}=` } })),
-        as('proof_token_mismatch'),
-      ],
-      ['iat 301 s ago', when(-301), as('proof_too_old')],
-      ['iat a day ago', when(-86_400), as('proof_too_old')],
-      ['iat in milliseconds', call(({ now }) => ({ claims: { iat: now() * 1000 } })), as('malformed_proof_claims')],
-      ['iat 40 s ahead', when(40), as('proof_in_future')],
-      ['iat 1e15', claims({ iat: 1e15 }), as('malformed_proof_claims')],
+      ['ath of another token', claims({ ath: 'A'.repeat(43) }), 'proof_token_mismatch'],
+      ['ath empty', claims({ ath: '' }), 'proof_token_mismatch'],
+      ['ath padded', call(({ dpop: make }) => ({ claims: { ath: `${readAth(make())}=` } })), 'proof_token_mismatch'],
+      ['iat 301 s ago', when(-301), 'proof_too_old'],
+      ['iat a day ago', when(-86_400), 'proof_too_old'],
+      ['iat in milliseconds', call(({ now }) => ({ claims: { iat: now() * 1000 } })), 'malformed_proof_claims'],
+      ['iat 40 s ahead', when(40), 'proof_in_future'],
+      ['iat 1e15', claims({ iat: 1e15 }), 'malformed_proof_claims'],
     ],
   },
   {
@@ -149,32 +143,24 @@ export const dpop = listCases([
       ...typesOf('ath', ['']),
       ['nonce a number', claims({ nonce: 1 })],
       ['claims empty', call({ claimsText: '{}' })],
-      ['claims a list', call({ claimsText: '[]' }), as('malformed_proof')],
-      ['claims no JSON', call({ claimsText: 'x' }), as('malformed_proof')],
-      ['jti twice', call({ claimsText: '{"jti":"a","jti":"b"}' }), as('malformed_proof')],
-      [
-        'claims nested 21 deep',
-        call({ claimsText: `{"x":${'['.repeat(20)}${']'.repeat(20)}}` }),
-        as('malformed_proof'),
-      ],
-      ['garbage', finish(() => 'garbage'), as('malformed_proof')],
-      ['five parts', finish((proof) => `${proof}.AA.AA`), as('malformed_proof')],
-      ['padding', finish((proof) => `${proof}=`), as('malformed_proof')],
-      ['white space', finish((proof) => proof.replace('.', ' .')), as('malformed_proof')],
-      ['signature cut off', finish((proof) => proof.slice(0, proof.lastIndexOf('.') + 1)), as('malformed_proof')],
-      ['over 4 KiB', claims({ filling: 'x'.repeat(4096) }), as('proof_too_large')],
+      ['claims a list', call({ claimsText: '[]' }), 'malformed_proof'],
+      ['claims no JSON', call({ claimsText: 'x' }), 'malformed_proof'],
+      ['jti twice', call({ claimsText: '{"jti":"a","jti":"b"}' }), 'malformed_proof'],
+      ['claims nested 21 deep', call({ claimsText: `{"x":${'['.repeat(20)}${']'.repeat(20)}}` }), 'malformed_proof'],
+      ['garbage', finish(() => 'garbage'), 'malformed_proof'],
+      ['five parts', finish((proof) => `${proof}.AA.AA`), 'malformed_proof'],
+      ['padding', finish((proof) => `${proof}=`), 'malformed_proof'],
+      ['white space', finish((proof) => proof.replace('.', ' .')), 'malformed_proof'],
+      ['signature cut off', finish((proof) => proof.slice(0, proof.lastIndexOf('.') + 1)), 'malformed_proof'],
+      ['over 4 KiB', claims({ filling: 'x'.repeat(4096) }), 'proof_too_large'],
       [
         'two headers',
         withHeaders((headers, { dpop: make }) => [...headers, ...make().slice(2)]),
-        as('multiple_dpop_proofs'),
+        'multiple_dpop_proofs',
       ],
-      [
-        'two headers, the same',
-        withHeaders((headers) => [...headers, ...headers.slice(2)]),
-        as('multiple_dpop_proofs'),
-      ],
-      ['two proofs in one header', finish((proof) => `${proof}, ${proof}`), as('multiple_dpop_proofs')],
-      ['a comma behind', finish((proof) => `${proof},`), as('multiple_dpop_proofs')],
+      ['two headers, the same', withHeaders((headers) => [...headers, ...headers.slice(2)]), 'multiple_dpop_proofs'],
+      ['two proofs in one header', finish((proof) => `${proof}, ${proof}`), 'multiple_dpop_proofs'],
+      ['a comma behind', finish((proof) => `${proof},`), 'multiple_dpop_proofs'],
     ],
   },
   {
@@ -194,60 +180,60 @@ export const dpop = listCases([
           headerText: `{"typ":"dpop+jwt","alg":"none","alg":"ES256","jwk":${JSON.stringify(proofKey.jwk)}}`,
           signAs: 'ES256',
         })),
-        as('malformed_proof'),
+        'malformed_proof',
       ],
       ...['JWT', 'at+jwt', 'DPOP+JWT', 'application/dpop+jwt', 'dpop+jwt ', ''].map(
-        (typ) => [`typ ${JSON.stringify(typ)}`, header({ typ }), as('unsupported_proof_typ')] as const,
+        (typ) => [`typ ${JSON.stringify(typ)}`, header({ typ }), 'unsupported_proof_typ'] as const,
       ),
-      ['typ absent', header({ typ: undefined }), as('unsupported_proof_typ')],
-      ['typ a list', header({ typ: ['dpop+jwt'] }), as('unsupported_proof_typ')],
-      ['crit', header({ crit: ['b64'], b64: true }), as('unsupported_proof_header')],
-      ['b64 false', header({ b64: false }), as('unsupported_proof_header')],
-      ['zip', header({ zip: 'DEF' }), as('unsupported_proof_header')],
-      ['jwk absent', header({ jwk: undefined }), as('malformed_proof_jwk')],
-      ['jwk null', header({ jwk: null }), as('malformed_proof_jwk')],
-      ['jwk a list', call(({ proofKey }) => ({ header: { jwk: [proofKey.jwk] } })), as('malformed_proof_jwk')],
+      ['typ absent', header({ typ: undefined }), 'unsupported_proof_typ'],
+      ['typ a list', header({ typ: ['dpop+jwt'] }), 'unsupported_proof_typ'],
+      ['crit', header({ crit: ['b64'], b64: true }), 'unsupported_proof_header'],
+      ['b64 false', header({ b64: false }), 'unsupported_proof_header'],
+      ['zip', header({ zip: 'DEF' }), 'unsupported_proof_header'],
+      ['jwk absent', header({ jwk: undefined }), 'malformed_proof_jwk'],
+      ['jwk null', header({ jwk: null }), 'malformed_proof_jwk'],
+      ['jwk a list', call(({ proofKey }) => ({ header: { jwk: [proofKey.jwk] } })), 'malformed_proof_jwk'],
       [
         'jwk as text',
         call(({ proofKey }) => ({ header: { jwk: JSON.stringify(proofKey.jwk) } })),
-        as('malformed_proof_jwk'),
+        'malformed_proof_jwk',
       ],
       [
         'jwk with the private key',
         call(({ proofKey }) => ({ header: { jwk: privateJwk(proofKey) } })),
-        as('private_proof_jwk'),
+        'private_proof_jwk',
       ],
-      ['jwk with d null', jwk({ d: null }), as('private_proof_jwk')],
-      ['jwk symmetric', header({ jwk: { kty: 'oct', k: 'AAAA' } }), as('private_proof_jwk')],
+      ['jwk with d null', jwk({ d: null }), 'private_proof_jwk'],
+      ['jwk symmetric', header({ jwk: { kty: 'oct', k: 'AAAA' } }), 'private_proof_jwk'],
       [
         'jwk of RSA under ES256',
         call({ key: rsaKey, header: { alg: 'ES256' }, signAs: 'RS256' }, boundTo(rsaKey)),
-        as('malformed_proof_jwk'),
+        'malformed_proof_jwk',
       ],
       [
         'jwk of Ed25519 under ES256',
         call({ key: edKey, header: { alg: 'ES256' }, signAs: 'EdDSA' }, boundTo(edKey)),
-        as('malformed_proof_jwk'),
+        'malformed_proof_jwk',
       ],
-      ['jwk of another alg', jwk({ alg: 'ES384' }), as('malformed_proof_jwk')],
-      ['jwk without y', jwk({ y: undefined }), as('proof_key_mismatch')],
-      ['jwk with x a number', jwk({ x: 1 }), as('proof_key_mismatch')],
+      ['jwk of another alg', jwk({ alg: 'ES384' }), 'malformed_proof_jwk'],
+      ['jwk without y', jwk({ y: undefined }), 'proof_key_mismatch'],
+      ['jwk with x a number', jwk({ x: 1 }), 'proof_key_mismatch'],
       [
         'jwk with x padded',
         call(({ proofKey }) => ({ header: { jwk: { ...proofKey.jwk, x: `${String(proofKey.jwk['x'])}=` } } })),
-        as('proof_key_mismatch'),
+        'proof_key_mismatch',
       ],
       [
         'jku to the decoy, jwk of the thief',
         call(({ decoy }) => ({ key: otherKey, header: { jku: decoy.url } })),
-        as('proof_key_mismatch'),
+        'proof_key_mismatch',
       ],
       [
         'x5u to the decoy, jwk absent',
         call(({ decoy }) => ({ header: { x5u: decoy.url, jwk: undefined } })),
-        as('malformed_proof_jwk'),
+        'malformed_proof_jwk',
       ],
-      ['a point that is on no curve, bound to it', offCurve(), as('malformed_proof_jwk')],
+      ['a point that is on no curve, bound to it', offCurve(), 'malformed_proof_jwk'],
     ],
   },
 ]);

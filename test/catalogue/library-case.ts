@@ -1,5 +1,6 @@
 import type { Reason } from '../../src/core/failures.ts';
 import type { LibraryWorld } from './library-world.ts';
+import { toOutcome } from './row.ts';
 import type { Stage } from './stage.ts';
 
 /** The result of a request. */
@@ -26,7 +27,7 @@ export interface LibraryCase extends ApiAnswer {
 export interface LibraryAttack extends Partial<ApiAnswer> {
   readonly attack: string;
   readonly source: string;
-  readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<ApiAnswer>])[];
+  readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<ApiAnswer> | Reason])[];
 }
 
 /** The input has no effect: the request is admitted. */
@@ -35,6 +36,6 @@ export const harmless: ApiAnswer = { status: 200, reason: null };
 /** The rows of some attacks. The status is 401 unless said otherwise. */
 export function listLibraryCases(attacks: readonly LibraryAttack[]): readonly LibraryCase[] {
   return attacks.flatMap(({ attack, source, status = 401, reason = null, cases }) =>
-    cases.map(([name, play, outcome]) => ({ name, attack, source, play, status, reason, ...outcome })),
+    cases.map(([name, play, outcome]) => ({ name, attack, source, play, status, reason, ...toOutcome(outcome) })),
   );
 }

@@ -129,7 +129,7 @@ export const replayedProofs = listLibraryCases([
           stage.stopAt(iatOf(first) + 300.001);
           return first;
         }),
-        { reason: 'proof_too_old' },
+        'proof_too_old',
       ],
       ['jti with a NUL behind is another', again(({ prove }) => prove({ jti: 'one\0' })), harmless],
       ['jti in other case is another', again(({ prove }) => prove({ jti: 'One' })), harmless],
@@ -173,7 +173,7 @@ export const replayedProofs = listLibraryCases([
           for (let index = 0; index < 2; index++) expect(await client.send(client.prove())).toEqual(harmless);
           return client.send(client.prove());
         },
-        { reason: 'replay_store_full' },
+        'replay_store_full',
       ],
       [
         'store that fails',
@@ -181,7 +181,7 @@ export const replayedProofs = listLibraryCases([
           const client = await openClient(stage, world, { replay: failing });
           return client.send(client.prove());
         },
-        { reason: 'replay_store_unavailable' },
+        'replay_store_unavailable',
       ],
     ],
   },
@@ -190,7 +190,7 @@ export const replayedProofs = listLibraryCases([
     source: 'RFC 9449 §8, §9, §11.3',
     reason: 'invalid_proof_nonce',
     cases: [
-      ['absent', withNonce(() => undefined), { reason: 'missing_proof_nonce' }],
+      ['absent', withNonce(() => undefined), 'missing_proof_nonce'],
       ['empty', withNonce(() => '')],
       ['of another secret', withNonce(({ now }) => otherNonces.issue(now()))],
       ['four minutes old', withNonce(({ now }) => nonces.issue(now() - 240))],
@@ -202,9 +202,9 @@ export const replayedProofs = listLibraryCases([
       ['with a character more', withNonce(({ now }) => `${nonces.issue(now())}A`)],
       ['a character short', withNonce(({ now }) => nonces.issue(now()).slice(1))],
       ['with padding', withNonce(({ now }) => `${nonces.issue(now())}=`)],
-      ['in a list', withNonce(({ now }) => [nonces.issue(now())]), { reason: 'malformed_proof_claims' }],
-      ['null', withNonce(() => null), { reason: 'malformed_proof_claims' }],
-      ['4 KiB of it', withNonce(() => 'x'.repeat(4096)), { reason: 'proof_too_large' }],
+      ['in a list', withNonce(({ now }) => [nonces.issue(now())]), 'malformed_proof_claims'],
+      ['null', withNonce(() => null), 'malformed_proof_claims'],
+      ['4 KiB of it', withNonce(() => 'x'.repeat(4096)), 'proof_too_large'],
       ['of now', withNonce(({ now }) => nonces.issue(now())), harmless],
       [
         'in its own header',
@@ -223,7 +223,7 @@ export const replayedProofs = listLibraryCases([
             nonce,
           ]);
         },
-        { reason: 'missing_proof_nonce' },
+        'missing_proof_nonce',
       ],
     ],
   },
@@ -234,28 +234,28 @@ export const replayedProofs = listLibraryCases([
       [
         'Bearer, where DPoP is required',
         inMode('required', (_, { issuer }) => ['Authorization', `Bearer ${issuer.token()}`]),
-        { reason: 'bearer_not_accepted' },
+        'bearer_not_accepted',
       ],
       [
         'bound token as Bearer, where DPoP is required',
         inMode('required', (_, { issuer }) => ['Authorization', `Bearer ${issuer.dpopClient().token()}`]),
-        { reason: 'bearer_not_accepted' },
+        'bearer_not_accepted',
       ],
       [
         'DPoP in a second header, where DPoP is required',
         inMode('required', (api, world) => ['Authorization', `Bearer ${world.issuer.token()}`, ...proven(api, world)]),
-        { status: 400, reason: 'multiple_authorization_headers' },
+        'multiple_authorization_headers',
       ],
-      ['DPoP, where it is off', inMode('off', proven), { reason: 'dpop_not_accepted' }],
+      ['DPoP, where it is off', inMode('off', proven), 'dpop_not_accepted'],
       [
         'bound token as Bearer, where DPoP is off',
         inMode('off', (_, { issuer }) => ['Authorization', `Bearer ${issuer.dpopClient().token()}`]),
-        { reason: 'bound_token_as_bearer' },
+        'bound_token_as_bearer',
       ],
       [
         'bound token as Bearer with its proof, where DPoP is off',
         inMode('off', (api, world) => proven(api, world).map((text) => text.replace(/^DPoP ey/, 'Bearer ey'))),
-        { status: 400, reason: 'bearer_with_dpop_proof' },
+        'bearer_with_dpop_proof',
       ],
     ],
   },

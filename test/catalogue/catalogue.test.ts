@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../support/http-client.ts';
 import { hashToken, mintProof, thumbprintOf } from '../support/proofs.ts';
-import { catalogue } from './catalogue.ts';
-import type { ServiceName } from './hostile-case.ts';
 import { judgeCase } from './judge-case.ts';
 import { hostileKeys } from './key-sets.ts';
+import type { ServiceName } from './row.ts';
+import { httpParts, titleRows } from './rows.ts';
 import { beyondDefaultAlgs, beyondDefaultKeys, goodTokenOf } from './signatures-beyond-default.ts';
 import { openWorld, type World } from './world.ts';
 
@@ -71,21 +71,11 @@ describe('the inputs of the cases', () => {
 });
 
 // In parallel, because each case waits for its log line, which is written some time after the response.
-describe.each(Object.entries(catalogue))('%s', { concurrent: true }, (_, cases) => {
-  it.each(cases.map((each) => [each.attack, each.name, each.status, each.reason ?? '–', each] as const))(
-    '%s, %s → %i %s',
-    (...row) => judgeCase(row[4], world),
-  );
+describe.each(httpParts)('%s', { concurrent: true }, (_, rows) => {
+  it.each(titleRows(rows))('%s, %s → %i %s', (...[, , , , row]) => judgeCase(row, world));
 });
 
 describe('after all of them', () => {
-  it('cases are unique', () => {
-    for (const cases of Object.values(catalogue)) {
-      const names = cases.map(({ attack, name }) => `${attack}, ${name}`);
-      expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
-    }
-  });
-
   it('no request to the decoy, or to another path of the provider', () => {
     expect(world.decoy.connections).toBe(0);
     for (const path of ['/', '/jwks', '/elsewhere', '/key', '/cert'] as const)

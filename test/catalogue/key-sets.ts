@@ -1,6 +1,6 @@
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
-import { listCases, type Make } from './hostile-case.ts';
+import { listCases, type Make } from './row.ts';
 import type { World } from './world.ts';
 
 const strong = takeRsaKeys();

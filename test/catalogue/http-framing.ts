@@ -1,5 +1,5 @@
-import { listCases } from './hostile-case.ts';
 import { authority, badRequest, get, headers, noCredentials, path, pipelined, raw, withLine } from './http-requests.ts';
+import { listCases } from './row.ts';
 import type { World } from './world.ts';
 
 const chunkedHead = (world: World): readonly string[] => [

@@ -1,6 +1,6 @@
 import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
-import { listCases, type Make } from './hostile-case.ts';
+import { listCases, type Make } from './row.ts';
 
 type Alg = 'PS256' | 'PS384' | 'PS512' | 'ES384' | 'ES512' | 'RS512';
 

@@ -1,4 +1,4 @@
-import { listCases, type Make } from './hostile-case.ts';
+import { listCases, type Make } from './row.ts';
 
 /** The bytes that the client sends before it hangs. */
 const stall =

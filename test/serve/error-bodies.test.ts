@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exchange, type RequestOptions, send } from '../support/http-client.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+
+let provider: TestProvider;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider.close());
+
+describe.each([
+  {
+    form: 'detail',
+    type: 'application/json',
+    refusal: (_: number, error: string, description: string) => ({ detail: { error, error_description: description } }),
+    plain: (_: number, phrase: string) => ({ detail: phrase }),
+  },
+  {
+    form: 'flat',
+    type: 'application/json',
+    refusal: (status: number, error: string, description: string) =>
+      status === 400 ? { detail: description } : { error, message: description, details: expect.any(String) },
+    plain: (_: number, phrase: string) => ({ detail: phrase }),
+  },
+  {
+    form: 'message',
+    type: 'application/json',
+    refusal: (_: number, __: string, description: string) => ({ Message: description }),
+    plain: (_: number, phrase: string) => ({ Message: phrase }),
+  },
+  {
+    form: 'problem',
+    type: 'application/problem+json',
+    refusal: (status: number, error: string, description: string) => {
+      const title = { 400: 'Bad Request', 401: 'Unauthorized', 403: 'Forbidden' }[status];
+      return { type: 'about:blank', title, status, detail: description, error };
+    },
+    plain: (status: number, phrase: string) => ({ type: 'about:blank', title: phrase, status, detail: phrase }),
+  },
+])('ERROR_BODY=$form', ({ form, type, refusal, plain }) => {
+  let service: ServiceProcess;
+  const get = (path: string, options?: RequestOptions) => send(service.url, path, options);
+
+  beforeAll(async () => {
+    service = await startVariant(findVariant('a'), provider, { ERROR_BODY: form, ADMIN_PORT: 'off' });
+  });
+  afterAll(() => service.stop());
+
+  it('401, 403 and 400 → code and description in this form', async () => {
+    const cases = [
+      [401, 'unauthorized', 'An access token is required.', []],
+      [401, 'invalid_token', 'The access token has expired.', bearer(await provider.sign({ exp: 1 }))],
+      [
+        403,
+        'insufficient_scope',
+        'The access token lacks a required scope.',
+        bearer(await provider.sign({ scope: '' })),
+      ],
+      [400, 'invalid_request', 'More than one Authorization header was sent.', [...bearer('a'), ...bearer('b')]],
+    ] as const;
+    for (const [status, error, description, headers] of cases) {
+      const answer = await get('/api/private-scoped', { headers });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('content-type')).toBe(type);
+      expect(answer.json).toEqual(refusal(status, error, description));
+    }
+  });
+
+  it.each([
+    [404, 'Not Found', '/nowhere', {}],
+    [405, 'Method Not Allowed', '/api/private', { method: 'DELETE' }],
+    [400, 'Bad Request', '/api\\private', {}],
+    [431, 'Request Header Fields Too Large', '/api/private', { headers: ['X-Padding', 'x'.repeat(16 * 1024)] }],
+  ] as const)('%i → the phrase in this form, no challenge', async (status, phrase, path, options) => {
+    const answer = await get(path, options);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('content-type')).toBe(type);
+    expect(answer.headers.has('www-authenticate')).toBe(false);
+    expect(answer.json).toEqual(plain(status, phrase));
+  });
+
+  it('bytes that are not HTTP → 400 in this form, and the connection is closed', async () => {
+    const received = await exchange(service.port, 'HELO example.test\r\n\r\n');
+    const [head = '', body = ''] = received.split('\r\n\r\n');
+    expect(head).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(head.toLowerCase()).toContain(`content-type: ${type}`);
+    expect(JSON.parse(body)).toEqual(plain(400, 'Bad Request'));
+  });
+});
