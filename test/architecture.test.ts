@@ -9,6 +9,7 @@ import { nameSettings } from '../src/server/settings/setting-names.ts';
 import { settingTable } from '../src/server/settings/setting-table.ts';
 import { environmentName } from '../src/server/settings/settings.ts';
 import { variants } from '../src/server/variants/variants.ts';
+import { words } from './support/words.ts';
 
 /** One source file, and what its text says. */
 interface Source {
@@ -199,9 +200,8 @@ describe('direction of imports', () => {
     expect(findCycles([...leaving(imports, folderOf), ['core', 'cli']])).not.toEqual([]); // it would be found
   });
 
-  it('a stranger reads the product from the entries of src: at most twelve', () => {
-    expect(readdirSync(root).length).toBeLessThanOrEqual(12);
-  });
+  it('a stranger reads the product from the entries of src: at most twelve', () =>
+    expect(readdirSync(root).length).toBeLessThanOrEqual(12));
 
   it('the local provider is imported by dev and cli alone, and knows no server and no adapter', () => {
     const isProvider = (path: string): boolean => /^dev\/(?:provider|tokens)\//.test(path);
@@ -253,9 +253,7 @@ describe('direction of imports', () => {
     }
   });
 
-  it('no file leads back to itself, types included', () => {
-    expect(findCycles(imports)).toEqual([]);
-  });
+  it('no file leads back to itself, types included', () => expect(findCycles(imports)).toEqual([]));
 });
 
 describe('imports of packages', () => {
@@ -328,9 +326,9 @@ describe('what judges a request', () => {
     ['waits for nothing', /\basync\b|\bawait\b/],
     ['calls nobody', /(?<![\w.])fetch\(/],
     ['knows no process', /\bprocess\./],
-  ])('%s', (_claim, pattern) => {
-    expect(pure.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
-  });
+  ])('%s', (_claim, pattern) =>
+    expect(pure.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]),
+  );
 });
 
 describe('what the core knows of the service', () => {
@@ -385,21 +383,10 @@ describe('the tests', () => {
     readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-  const others = [
-    'bench',
-    'deploy',
-    'differential',
-    'examples',
-    'hostile',
-    'isolation',
-    'migration',
-    'properties',
-    'run-summary',
-    'runtimes',
-    'site',
-    'support',
-    'vectors',
-  ];
+  const others = words(`
+    bench deploy differential examples hostile isolation migration properties run-summary runtimes site support
+    vectors
+  `);
 
   it('mirror the sources: a folder is one of src, or one of a few more', () => {
     const folders = list('.');
@@ -483,9 +470,8 @@ describe('house rules', () => {
     expect(deep).toEqual([]);
   });
 
-  it('no default export', () => {
-    expect(sources.filter(({ text }) => /^export default\b/m.test(text)).map(({ path }) => path)).toEqual([]);
-  });
+  it('no default export', () =>
+    expect(sources.filter(({ text }) => /^export default\b/m.test(text)).map(({ path }) => path)).toEqual([]));
 
   it('nothing asks which variant it is: variants are data', () => {
     const asking = /\bvariant(?:\.name|Name)?\s*[!=]==?|[!=]==?\s*(?:variants\.\w|'[ab]')|\bswitch\s*\(\w*variant/i;
@@ -522,9 +508,9 @@ describe('house rules', () => {
     ['a proof', /typ: 'dpop\+jwt'/, 'core/jose/signed-proof.ts'],
     ['the address of a proxy', /\bdecodeURIComponent\(username/, 'core/outbound/https-address.ts'],
     ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'core/resource-server/issuers/trusted-issuer.ts'],
-  ])('one place says it: %s', (_what, pattern, path) => {
-    expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
-  });
+  ])('one place says it: %s', (_what, pattern, path) =>
+    expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]),
+  );
 
   it('one door: only it turns settings and compiled rules into a resource server', () => {
     const opening = sources.filter(

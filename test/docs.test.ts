@@ -17,9 +17,7 @@ const foreign = new Set(
 );
 
 describe('generated files (npm run docs)', () => {
-  it.each([...generatedFiles])('%s is current', (path, write) => {
-    expect(readFileSync(path, 'utf8')).toBe(write());
-  });
+  it.each([...generatedFiles])('%s is current', (path, write) => expect(readFileSync(path, 'utf8')).toBe(write()));
 
   it('every table is on a page, and some pages copy files', () => {
     const text = writtenPages.map((page) => readFileSync(page, 'utf8')).join('\n');
@@ -38,15 +36,13 @@ describe(referencePage, () => {
   it.each([
     ['KeySetEvent', ['fetched', 'failed', 'dropped', 'insecure']],
     ['ResourceServerEvent', ['keys', 'insecure', 'granted', 'refused']],
-  ])('%s: has every member of the union', (name, types) => {
-    expect([...codeOf(name).matchAll(/^ {0,3}readonly type: '(\w+)'/gm)].map(([, type]) => type)).toEqual(types);
-  });
+  ])('%s: has every member of the union', (name, types) =>
+    expect([...codeOf(name).matchAll(/^ {0,3}readonly type: '(\w+)'/gm)].map(([, type]) => type)).toEqual(types),
+  );
 
   it.each(['OutboundOptions', 'DiscoveryFallback', 'JsonObject'])(
     '%s: is there, though no entry point exports it',
-    (name) => {
-      expect(codeOf(name)).toContain(name);
-    },
+    (name) => expect(codeOf(name)).toContain(name),
   );
 
   it('every export has its own sentence, which editors show', () => {

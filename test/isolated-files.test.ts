@@ -8,9 +8,9 @@ const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((file) => join('test', file));
 
 describe('test files that have a process of their own', () => {
-  it.each(isolatedFiles)('%s → is there', (pattern) => {
-    expect(files.filter((file) => matchesGlob(file, pattern))).not.toEqual([]);
-  });
+  it.each(isolatedFiles)('%s → is there', (pattern) =>
+    expect(files.filter((file) => matchesGlob(file, pattern))).not.toEqual([]),
+  );
 
   it('a module is replaced, or loaded anew → the file is one of them', () => {
     const replacing = files.filter((file) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(file, 'utf8')));

@@ -17,13 +17,10 @@ describe('docs/library.md', () => {
   it.each([
     ['## Options', Object.keys(serverChecks)],
     ['Members of `dpop`', Object.keys(dpopChecks)],
-  ])('%s: every option stands in the table, and no other', (text, names) => {
-    expect(namesBehind(text)).toEqual(names);
-  });
+  ])('%s: every option stands in the table, and no other', (text, names) => expect(namesBehind(text)).toEqual(names));
 
-  it('## Policies: every member stands in the table, and no other', () => {
-    expect(namesBehind('## Policies').toSorted()).toEqual(memberNames.toSorted());
-  });
+  it('## Policies: every member stands in the table, and no other', () =>
+    expect(namesBehind('## Policies').toSorted()).toEqual(memberNames.toSorted()));
 
   it('the rules of an issuer are named', () => {
     const [, text = ''] = /can have its own rules: ([^.]*)\./s.exec(page) ?? [];

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-lint-'));
@@ -54,10 +54,8 @@ function findPrivate(): readonly string[] {
   );
 }
 
-describe('lint: a member that begins with _', () => {
-  it('any form, in any file → an error on its line', () => {
-    expect(findPrivate().toSorted()).toEqual(
-      [...forms.map((_form, index) => `src/any.ts:${index + 1}`), 'src/server/listener/http-server.ts:1'].toSorted(),
-    );
-  });
+it('lint: a member that begins with _: any form, in any file → an error on its line', () => {
+  expect(findPrivate().toSorted()).toEqual(
+    [...forms.map((_form, index) => `src/any.ts:${index + 1}`), 'src/server/listener/http-server.ts:1'].toSorted(),
+  );
 });

@@ -107,9 +107,7 @@ describe('what is loaded with the built package', () => {
 
   it.each(Object.entries(expected).filter(([subpath]) => subpath !== '.'))(
     '%s: its framework is not loaded by it, and of the dependencies only %j',
-    async (subpath, packages) => {
-      expect(await listPackages(subpath.replace('.', 'portcullis'))).toEqual(packages);
-    },
+    async (subpath, packages) => expect(await listPackages(subpath.replace('.', 'portcullis'))).toEqual(packages),
   );
 
   it('./nest: the decorators of Nest, which are functions of it, and no Express', async () => {
@@ -120,9 +118,7 @@ describe('what is loaded with the built package', () => {
     ).toEqual([]);
   });
 
-  it('./mcp: no package of the MCP SDK', async () => {
-    expect(await listPackages('portcullis/mcp')).toEqual([]);
-  });
+  it('./mcp: no package of the MCP SDK', async () => expect(await listPackages('portcullis/mcp')).toEqual([]));
 
   it('every entry point is looked at', () => {
     const modules = Object.keys(exports).filter((subpath) => !subpath.endsWith('.json'));

@@ -31,18 +31,14 @@ describe('banned expressions', () => {
   });
 });
 
-describe('passages of a file', () => {
-  it.each([
-    ['doc comment', 'a.ts', '/** What a reader gets. */\nexport const a = 1;', ['1: What']],
-    ['line comments, joined', 'b.ts', '// This is\n// no sentence.\nexport const a = 1;', ['1: is no']],
-    ['comment without a banned start', 'c.ts', '// What a reader gets\nexport const a = 1;', []],
-    ['string of three words', 'd.ts', "export const a = 'the service answers';", ['1: answers']],
-    ['string of two words', 'e.ts', "export const a = 'service answers';", []],
-    ['template', 'f.ts', 'export const a = `the service\nanswered it`;', ['2: answered']],
-    ['inline code', 'g.ts', '// Sets `a text` to 1\nexport const a = 1;', []],
-    ['paragraph', 'h.md', '# Title\n\nThe client is\nnot told.\n', ['4: told']],
-    ['code fence and generated block', 'i.md', '```text\nasked\n```\n<!-- table: a -->\nasked\n<!-- end -->\n', []],
-  ])('%s', (_, name, content, expected) => {
-    expect(findIn(name, content)).toEqual(expected);
-  });
-});
+it.each([
+  ['doc comment', 'a.ts', '/** What a reader gets. */\nexport const a = 1;', ['1: What']],
+  ['line comments, joined', 'b.ts', '// This is\n// no sentence.\nexport const a = 1;', ['1: is no']],
+  ['comment without a banned start', 'c.ts', '// What a reader gets\nexport const a = 1;', []],
+  ['string of three words', 'd.ts', "export const a = 'the service answers';", ['1: answers']],
+  ['string of two words', 'e.ts', "export const a = 'service answers';", []],
+  ['template', 'f.ts', 'export const a = `the service\nanswered it`;', ['2: answered']],
+  ['inline code', 'g.ts', '// Sets `a text` to 1\nexport const a = 1;', []],
+  ['paragraph', 'h.md', '# Title\n\nThe client is\nnot told.\n', ['4: told']],
+  ['code fence and generated block', 'i.md', '```text\nasked\n```\n<!-- table: a -->\nasked\n<!-- end -->\n', []],
+])('passages of a file: %s', (_, name, content, expected) => expect(findIn(name, content)).toEqual(expected));

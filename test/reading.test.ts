@@ -15,11 +15,9 @@ describe('the path of a request', () => {
     for (const files of Object.values(recorded)) expect(files).toContain('core/resource-server/judgement.ts');
   });
 
-  it.each(Object.entries(paths))('%s → no more modules than its bound', (name, { most }) => {
-    expect(recorded[name]?.length).toBeLessThanOrEqual(most);
-  });
+  it.each(Object.entries(paths))('%s → no more modules than its bound', (name, { most }) =>
+    expect(recorded[name]?.length).toBeLessThanOrEqual(most),
+  );
 
-  it('CONTRIBUTING.md → lists what executes', () => {
-    expect(section).toBe(formatPaths(recorded));
-  });
+  it('CONTRIBUTING.md → lists what executes', () => expect(section).toBe(formatPaths(recorded)));
 });

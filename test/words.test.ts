@@ -29,17 +29,15 @@ const operatorTexts: readonly (readonly [string, string])[] = [
   ]),
 ];
 
-describe('words that are out', () => {
-  it.each([...sources, ...documents])('%s has none', (file) => {
-    const found = readFileSync(file, 'utf8')
-      .split('\n')
-      .flatMap((line, index) =>
-        wordsThatAreOut
-          .filter(([word]) => word.test(line))
-          .map(([, better]) => `${file}:${index + 1}: write "${better}"`),
-      );
-    expect(found).toEqual([]);
-  });
+it.each([...sources, ...documents])('words that are out: %s has none', (file) => {
+  const found = readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line, index) =>
+      wordsThatAreOut
+        .filter(([word]) => word.test(line))
+        .map(([, better]) => `${file}:${index + 1}: write "${better}"`),
+    );
+  expect(found).toEqual([]);
 });
 
 describe('texts for operators', () => {

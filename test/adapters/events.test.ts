@@ -229,11 +229,10 @@ describe.each([
       ['192.0.2.1'],
       0,
     ],
-  ])('%s → 429 for those after the 20th: %#', async (_title, peer, addresses, expected) => {
-    expect(await count(peer, addresses)).toBe(expected);
-  });
+  ])('%s → 429 for those after the 20th: %#', async (_title, peer, addresses, expected) =>
+    expect(await count(peer, addresses)).toBe(expected),
+  );
 
-  it('a peer that is not a function → TypeError', () => {
-    expect(() => create({ clientIds: ['app'], peer: '192.0.2.1' as never })).toThrow('peer');
-  });
+  it('a peer that is not a function → TypeError', () =>
+    expect(() => create({ clientIds: ['app'], peer: '192.0.2.1' as never })).toThrow('peer'));
 });

@@ -41,13 +41,11 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
 
   describe('optional', () => {
     const path = '/open';
-    it('neither Authorization nor DPoP → no access', async () => {
-      expect(await call(path)).toMatchObject({ status: 200, text: '{"reader":null}' });
-    });
+    it('neither Authorization nor DPoP → no access', async () =>
+      expect(await call(path)).toMatchObject({ status: 200, text: '{"reader":null}' }));
 
-    it('a valid token → access', async () => {
-      expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
-    });
+    it('a valid token → access', async () =>
+      expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' }));
 
     it.each<readonly [string, () => Record<string, string>, number]>([
       ['a token that has expired', () => ({ authorization: `Bearer ${issuer.flawed('expired')}` }), 401],
@@ -55,9 +53,7 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
       ['another scheme', () => ({ authorization: 'Basic YTpi' }), 401],
       ['an empty Authorization', () => ({ authorization: '' }), 401],
       ['a proof without a token', () => ({ dpop: client.headers({ url: 'http://x/', scope }).dpop }), 401],
-    ])('%s → refused', async (_case, headers, status) => {
-      expect((await call(path, headers())).status).toBe(status);
-    });
+    ])('%s → refused', async (_case, headers, status) => expect((await call(path, headers())).status).toBe(status));
   });
 
   // The wrapper passes the access to the handler.
@@ -200,30 +196,28 @@ describe('onRefused', () => {
   });
 });
 
-describe('NODE_ENV=development', () => {
-  it.each([
-    ['development', undefined, 1],
-    ['development', () => undefined, 0],
-    ['production', undefined, 0],
-  ])('%s, onEvent %s, two refusals → %i hints', async (environment, onEvent, hints) => {
-    vi.stubEnv('NODE_ENV', environment);
-    vi.resetModules(); // the hint is printed once in a process
-    const log = vi.spyOn(console, 'info').mockImplementation(() => undefined);
-    const { createProtect } = await import('../../src/adapters/fetch.ts');
-    const { createResourceServer } = await import('../../src/core/resource-server/resource-server.ts');
-    const server = createResourceServer({
-      issuers: [issuer],
-      audience: issuer.audience,
-      ...(onEvent !== undefined && { onEvent }),
-    });
-    const route = createProtect(server)({}, () => new Response());
-    for (let i = 0; i < 2; i++) expect((await route(new Request('https://api.test/'))).status).toBe(401);
-    expect(log.mock.calls).toHaveLength(hints);
-    if (hints === 1) expect(log.mock.calls.join()).toContain('missing_credentials');
-    if (hints === 1) expect(log.mock.calls.join()).toContain('onEvent: explainRefusals()');
-    vi.unstubAllEnvs();
-    vi.restoreAllMocks();
+it.each([
+  ['development', undefined, 1],
+  ['development', () => undefined, 0],
+  ['production', undefined, 0],
+])('NODE_ENV=development: %s, onEvent %s, two refusals → %i hints', async (environment, onEvent, hints) => {
+  vi.stubEnv('NODE_ENV', environment);
+  vi.resetModules(); // the hint is printed once in a process
+  const log = vi.spyOn(console, 'info').mockImplementation(() => undefined);
+  const { createProtect } = await import('../../src/adapters/fetch.ts');
+  const { createResourceServer } = await import('../../src/core/resource-server/resource-server.ts');
+  const server = createResourceServer({
+    issuers: [issuer],
+    audience: issuer.audience,
+    ...(onEvent !== undefined && { onEvent }),
   });
+  const route = createProtect(server)({}, () => new Response());
+  for (let i = 0; i < 2; i++) expect((await route(new Request('https://api.test/'))).status).toBe(401);
+  expect(log.mock.calls).toHaveLength(hints);
+  if (hints === 1) expect(log.mock.calls.join()).toContain('missing_credentials');
+  if (hints === 1) expect(log.mock.calls.join()).toContain('onEvent: explainRefusals()');
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
 });
 
 describe('unknown options → TypeError, and an error of the compiler', () => {

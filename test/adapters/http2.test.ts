@@ -58,9 +58,8 @@ describe.each(Object.entries(servers))('%s over HTTP/2', (_name, start) => {
     expect(await call({ ':authority': 'api.example', ...dpop('api.example') })).toMatchObject({ status: 200 });
   });
 
-  it('a proof for localhost, with another authority → 401', async () => {
-    expect(await call(dpop('localhost'))).toMatchObject({ status: 401 });
-  });
+  it('a proof for localhost, with another authority → 401', async () =>
+    expect(await call(dpop('localhost'))).toMatchObject({ status: 401 }));
 
   it('an equal Host → admitted; a different one → 400', async () => {
     const authority = { ':authority': 'api.example' };

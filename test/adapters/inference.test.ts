@@ -195,22 +195,20 @@ describe('optional', () => {
   });
 });
 
-describe('express', () => {
-  it('authorize: parameters have the types of the path', () => {
-    const authorize = inExpress.createAuthorize(server);
-    express()
-      .get('/messages/:id', authorize(policy), (req, res) => {
-        expectTypeOf(req.params).toEqualTypeOf<{ id: string }>();
-        expectTypeOf(authorize.accessOf(req)).toEqualTypeOf<Access>();
-        // Any server of the application may have let it in.
-        expectTypeOf(req.access).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
-        res.send(req.params.id.trim());
-      })
-      .get('/levels/:id', authorize(leveled), (req, res) => {
-        expectTypeOf(authorize.accessOf(req, leveled).claims).toEqualTypeOf<{ sub: string; level: number }>();
-        res.send(req.params.id.trim());
-      });
-  });
+it('express: authorize: parameters have the types of the path', () => {
+  const authorize = inExpress.createAuthorize(server);
+  express()
+    .get('/messages/:id', authorize(policy), (req, res) => {
+      expectTypeOf(req.params).toEqualTypeOf<{ id: string }>();
+      expectTypeOf(authorize.accessOf(req)).toEqualTypeOf<Access>();
+      // Any server of the application may have let it in.
+      expectTypeOf(req.access).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
+      res.send(req.params.id.trim());
+    })
+    .get('/levels/:id', authorize(leveled), (req, res) => {
+      expectTypeOf(authorize.accessOf(req, leveled).claims).toEqualTypeOf<{ sub: string; level: number }>();
+      res.send(req.params.id.trim());
+    });
 });
 
 describe('sub', () => {

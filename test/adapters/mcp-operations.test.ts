@@ -87,9 +87,9 @@ describe('operations', () => {
     ['a batch with one operation too many', [call('list'), call('delete-all')], 'mcp files:read', 403],
     ['a batch', [call('list'), call('delete-all')], 'mcp files:read files:write', 200],
     ['no scope of the policy', { id: 1, method: 'tools/list' }, 'files:read', 403],
-  ])('%s → %4$i', async (_input, message, scope, status) => {
-    expect((await post(message, { scope })).status).toBe(status);
-  });
+  ])('%s → %4$i', async (_input, message, scope, status) =>
+    expect((await post(message, { scope })).status).toBe(status),
+  );
 
   it.each(['GET', 'DELETE'])('%s → the policy alone', async (method) => {
     expect((await send(url, '/mcp', { method, headers: token('mcp') })).status).toBe(200);
@@ -117,9 +117,8 @@ describe('operations', () => {
     expect(body).toContain('access_denied');
   });
 
-  it('an admitted message → the server gets its body', async () => {
-    expect(JSON.parse((await post(call('list'))).body)).toEqual(call('list'));
-  });
+  it('an admitted message → the server gets its body', async () =>
+    expect(JSON.parse((await post(call('list'))).body)).toEqual(call('list')));
 
   it('metadata → every scope of policy and entries', async () => {
     const { answerMetadata } = createMcpAuth(server, { ...options, ...maps });
@@ -218,20 +217,18 @@ it('the audit trail → scopes of the token, and the path', async () => {
   ]);
 });
 
-describe('a replayed proof', () => {
-  it('an operation that is refused does not use the proof up', async () => {
-    const strict = createResourceServer({ issuers: [issuer], audience: resource });
-    const { protect } = createMcpAuth(strict, { ...options, ...maps });
-    const to = await serve((request, response) => protect(request, response, () => response.end()));
-    const client = issuer.dpopClient();
-    const bound = client.token({ scope: 'mcp files:read' });
-    const { authorization, dpop } = await client.headers({ method: 'POST', url: `${to}/mcp`, token: bound });
-    const headers = ['Authorization', authorization, 'DPoP', dpop, ...json];
-    const sendCall = (name: string) => send(to, '/mcp', { method: 'POST', headers, body: JSON.stringify(call(name)) });
-    expect((await sendCall('delete-all')).status).toBe(403);
-    expect((await sendCall('list')).status).toBe(200);
-    expect((await sendCall('list')).status).toBe(401);
-  });
+it('a replayed proof: an operation that is refused does not use the proof up', async () => {
+  const strict = createResourceServer({ issuers: [issuer], audience: resource });
+  const { protect } = createMcpAuth(strict, { ...options, ...maps });
+  const to = await serve((request, response) => protect(request, response, () => response.end()));
+  const client = issuer.dpopClient();
+  const bound = client.token({ scope: 'mcp files:read' });
+  const { authorization, dpop } = await client.headers({ method: 'POST', url: `${to}/mcp`, token: bound });
+  const headers = ['Authorization', authorization, 'DPoP', dpop, ...json];
+  const sendCall = (name: string) => send(to, '/mcp', { method: 'POST', headers, body: JSON.stringify(call(name)) });
+  expect((await sendCall('delete-all')).status).toBe(403);
+  expect((await sendCall('list')).status).toBe(200);
+  expect((await sendCall('list')).status).toBe(401);
 });
 
 describe('requireBearerAuth of SDK 1.x', () => {
@@ -263,6 +260,4 @@ it.each<readonly [string, object]>([
   ['a * in the middle', { prompts: { 'a*b': {} } }],
   ['an entry that is not a policy', { resources: { 'a:b': { scope: ['x'] } } }],
   ['a URI that is not in normal form', { resources: { 'file:///a/../b': {} } }],
-])('%s → TypeError', (_input, more) => {
-  expect(() => createMcpAuth(server, { ...options, ...more })).toThrow(TypeError);
-});
+])('%s → TypeError', (_input, more) => expect(() => createMcpAuth(server, { ...options, ...more })).toThrow(TypeError));

@@ -52,9 +52,9 @@ describe('the verifier', () => {
     [{ client_id: undefined, azp: 'from-azp' }, 'from-azp'],
     [{ client_id: undefined }, 'test-subject'],
     [{ client_id: 1, azp: 'from-azp' }, 'from-azp'],
-  ])('%j → client %s', async (claims, clientId) => {
-    expect(await verify(issuer.token({ scope: 'notes:read', ...claims }))).toMatchObject({ clientId });
-  });
+  ])('%j → client %s', async (claims, clientId) =>
+    expect(await verify(issuer.token({ scope: 'notes:read', ...claims }))).toMatchObject({ clientId }),
+  );
 
   it('a token with an actor → extra.actor', async () => {
     const token = issuer.token({ scope: 'notes:read', act: { sub: 'agent' } });
@@ -324,7 +324,7 @@ describe('invalid options → TypeError that names the fix', () => {
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(message);
   });
 
-  it.each(['http://localhost:1/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:3000/mcp'])('%s → accepted', (local) => {
-    expect(() => createMcpAuth(server, { ...options, resource: local })).not.toThrow();
-  });
+  it.each(['http://localhost:1/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:3000/mcp'])('%s → accepted', (local) =>
+    expect(() => createMcpAuth(server, { ...options, resource: local })).not.toThrow(),
+  );
 });

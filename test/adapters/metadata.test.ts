@@ -129,9 +129,9 @@ describe.each(Object.entries(mounts))('%s', (_name, mount) => {
     ['HEAD', 200],
     ['OPTIONS', 204],
     ['POST', 405],
-  ])('%s → %i without a body', async (method, status) => {
-    expect(await send(mounted.origin, path, { method })).toMatchObject({ status, body: '' });
-  });
+  ])('%s → %i without a body', async (method, status) =>
+    expect(await send(mounted.origin, path, { method })).toMatchObject({ status, body: '' }),
+  );
 
   it('metadata of another resource → not found', async () => {
     const answer = await send(mounted.origin, '/.well-known/oauth-protected-resource/other');

@@ -75,13 +75,10 @@ it.each([
 });
 
 describe('nest, from untyped code', () => {
-  it('no policy → TypeError where the route is declared', () => {
-    expect(() => loose(Protect)()).toThrow(/^policy: write an object/);
-  });
+  it('no policy → TypeError where the route is declared', () =>
+    expect(() => loose(Protect)()).toThrow(/^policy: write an object/));
 
-  it('no resource server → TypeError', () => {
-    expect(() => loose(createGuard)()).toThrow(/^createGuard: hand over/);
-  });
+  it('no resource server → TypeError', () => expect(() => loose(createGuard)()).toThrow(/^createGuard: hand over/));
 });
 
 test('a handler that takes access, without a policy → does not compile', () => {
@@ -175,32 +172,30 @@ describe('fastify', () => {
   });
 });
 
-describe('express', () => {
-  it('next in a handler → the next route; headers of middleware are on refusals', async () => {
-    const app = express();
-    const authorize = createExpressAuthorize(server);
-    app.use((_req, res, next) => {
-      res.set('access-control-allow-origin', '*');
-      next();
-    });
-    app.get('/messages', authorize(policy), (_req, _res, next) => next());
-    app.get('/messages', (_req, res) => {
-      res.send('the next one');
-    });
-    const listening = app.listen(0, '127.0.0.1');
-    try {
-      await new Promise((resolve) => listening.once('listening', resolve));
-      const address = listening.address();
-      const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/messages`;
-      const good = await fetch(url, { headers: issuer.headers({ scope: 'read:messages' }) });
-      expect(await good.text()).toBe('the next one');
-      const refused = await fetch(url);
-      expect(refused.status).toBe(401);
-      expect(refused.headers.get('access-control-allow-origin')).toBe('*');
-    } finally {
-      listening.close();
-    }
+it('express: next in a handler → the next route; headers of middleware are on refusals', async () => {
+  const app = express();
+  const authorize = createExpressAuthorize(server);
+  app.use((_req, res, next) => {
+    res.set('access-control-allow-origin', '*');
+    next();
   });
+  app.get('/messages', authorize(policy), (_req, _res, next) => next());
+  app.get('/messages', (_req, res) => {
+    res.send('the next one');
+  });
+  const listening = app.listen(0, '127.0.0.1');
+  try {
+    await new Promise((resolve) => listening.once('listening', resolve));
+    const address = listening.address();
+    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/messages`;
+    const good = await fetch(url, { headers: issuer.headers({ scope: 'read:messages' }) });
+    expect(await good.text()).toBe('the next one');
+    const refused = await fetch(url);
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
+  } finally {
+    listening.close();
+  }
 });
 
 describe('authorize mounted without being called', () => {

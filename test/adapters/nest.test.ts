@@ -80,9 +80,7 @@ describe('a guard for the entire application', () => {
   afterAll(() => close());
 
   const call = async (path: string, claims?: { readonly scope: string }) => {
-    const response = await fetch(`${origin}/${path}`, {
-      headers: claims === undefined ? {} : issuer.headers(claims),
-    });
+    const response = await fetch(`${origin}/${path}`, { headers: claims === undefined ? {} : issuer.headers(claims) });
     return [response.status, await response.text()];
   };
 
@@ -94,13 +92,10 @@ describe('a guard for the entire application', () => {
     expect(errors.join()).toContain('createGuard: put @Protect(policy) or @Open() on Routes.undeclared');
   });
 
-  it('an open route → 200 without a token', async () => {
-    expect(await call('open')).toEqual([200, 'open to all']);
-  });
+  it('an open route → 200 without a token', async () => expect(await call('open')).toEqual([200, 'open to all']));
 
-  it('an open route of a controller with a policy → 200 without a token', async () => {
-    expect(await call('open-within')).toEqual([200, 'open to all']);
-  });
+  it('an open route of a controller with a policy → 200 without a token', async () =>
+    expect(await call('open-within')).toEqual([200, 'open to all']));
 
   it('@CurrentAccess on an open route → TypeError', async () => {
     expect((await call('open-with-access', { scope: 'read:messages' }))[0]).toBe(500);
@@ -116,9 +111,7 @@ describe('a guard for the entire application', () => {
     ['as-its-controller', { scope: 'read:messages' }, 200],
     ['of-its-own', undefined, 401],
     ['of-its-own', { scope: 'other' }, 200],
-  ])('%s with %j → %i', async (path, claims, status) => {
-    expect((await call(path, claims))[0]).toBe(status);
-  });
+  ])('%s with %j → %i', async (path, claims, status) => expect((await call(path, claims))[0]).toBe(status));
 });
 
 it('a policy without the guard → 500', async () => {

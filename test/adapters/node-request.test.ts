@@ -20,20 +20,18 @@ describe('headers', () => {
     ['authorization', 'Bearer a, Bearer b'],
     ['x-cut', ''],
     ['dpop', null],
-  ])('%s → %j: lines of one name are joined, whatever their case', (name, value) => {
-    expect(headers.get(name)).toBe(value);
-  });
+  ])('%s → %j: lines of one name are joined, whatever their case', (name, value) =>
+    expect(headers.get(name)).toBe(value),
+  );
 });
 
-describe('no Host', () => {
-  it.each([
-    [1, 0, 'http://localhost/a'],
-    [1, 1, 'http:///a'],
-    [2, 0, 'http:///a'],
-  ])('HTTP/%i.%i → %s', (httpVersionMajor, httpVersionMinor, url) => {
-    const incoming = Object.assign(receive({ url: '/a', rawHeaders: [] }), { httpVersionMajor, httpVersionMinor });
-    expect(readNodeRequest(incoming).url).toBe(url);
-  });
+it.each([
+  [1, 0, 'http://localhost/a'],
+  [1, 1, 'http:///a'],
+  [2, 0, 'http:///a'],
+])('no Host: HTTP/%i.%i → %s', (httpVersionMajor, httpVersionMinor, url) => {
+  const incoming = Object.assign(receive({ url: '/a', rawHeaders: [] }), { httpVersionMajor, httpVersionMinor });
+  expect(readNodeRequest(incoming).url).toBe(url);
 });
 
 describe('HTTP/2', () => {
@@ -66,9 +64,7 @@ describe('method and URL', () => {
     ['a path, without Host as in HTTP/1.0', receive({ url: '/a', rawHeaders: [] }), 'http://localhost/a'],
     ['a URL in full', receive({ url: 'https://other.example/a', rawHeaders }), 'https://other.example/a'],
     ['what is neither', receive({ url: '*', rawHeaders }), '*'],
-  ])('%s', (_case, incoming, url) => {
-    expect(readNodeRequest(incoming).url).toBe(url);
-  });
+  ])('%s', (_case, incoming, url) => expect(readNodeRequest(incoming).url).toBe(url));
 
   it('no members, as on the response to a client → the root, and no method', () => {
     const incoming = receive({ rawHeaders });
@@ -77,9 +73,8 @@ describe('method and URL', () => {
     expect(readNodeRequest(incoming)).toMatchObject({ url: 'http://api.example:8443/', method: '' });
   });
 
-  it('the target of a framework → replaces url', () => {
-    expect(readNodeRequest(receive({ url: '/a', rawHeaders }), '/v1/a').url).toBe('http://api.example:8443/v1/a');
-  });
+  it('the target of a framework → replaces url', () =>
+    expect(readNodeRequest(receive({ url: '/a', rawHeaders }), '/v1/a').url).toBe('http://api.example:8443/v1/a'));
 });
 
 describe('a body', () => {

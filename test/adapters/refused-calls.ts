@@ -42,10 +42,7 @@ export const refusedCalls: readonly RefusedCall[] = [
   { reason: 'unsupported_scheme', headers: () => ['Authorization', 'Basic YTpi'] },
   { reason: 'bearer_not_accepted', server: 'dpopRequired', headers: good },
   { reason: 'dpop_not_accepted', server: 'dpopOff', headers: (url) => dpop(url) },
-  {
-    reason: 'multiple_authorization_headers',
-    headers: () => [...good(), ...good()],
-  },
+  { reason: 'multiple_authorization_headers', headers: () => [...good(), ...good()] },
   { reason: 'malformed_client_id', server: 'ofProfile', headers: () => bearer(issuer.token({ scope, client_id: 7 })) },
   {
     reason: 'malformed_jti',
@@ -76,11 +73,7 @@ export const refusedCalls: readonly RefusedCall[] = [
   { reason: 'bearer_with_dpop_proof', headers: (url) => [...good(), ...dpop(url).slice(2)] },
   // A URL with this host is valid for the platform, so that every runtime passes it on.
   { reason: 'bad_host_header', headers: () => ['Host', 'one,two.example', ...good()] },
-  {
-    reason: 'bad_forwarded_header',
-    server: 'behindProxy',
-    headers: () => ['X-Forwarded-Proto', 'gopher', ...good()],
-  },
+  { reason: 'bad_forwarded_header', server: 'behindProxy', headers: () => ['X-Forwarded-Proto', 'gopher', ...good()] },
   ...tokenFlaws.map(byToken),
   { reason: 'unbound_token_as_dpop', headers: (url) => dpop(url, { token: issuer.token({ scope }) }) },
   ...proofFlaws.map(byProof),
@@ -89,11 +82,7 @@ export const refusedCalls: readonly RefusedCall[] = [
   { reason: 'proof_before_start', server: 'justStarted', headers: (url) => dpop(url) },
   { reason: 'proof_replayed', headers: (url) => dpop(url), repeated: 'after one that is let in' },
   { reason: 'insufficient_scope', headers: () => bearer(issuer.token({ scope: 'write:messages' })) },
-  {
-    reason: 'no_accepted_scope',
-    path: '/anyScope',
-    headers: () => bearer(issuer.token({ scope: 'write:messages' })),
-  },
+  { reason: 'no_accepted_scope', path: '/anyScope', headers: () => bearer(issuer.token({ scope: 'write:messages' })) },
   {
     reason: 'missing_permission',
     path: '/permissions',

@@ -86,9 +86,7 @@ const serverOptions = {
   ownBodies: () => ({
     errorBody: ({ description }) => ({ contentType: 'text/x-own', body: `Zurückgewiesen: ${description}\n` }),
   }),
-  withFullReplay: () => ({
-    dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
-  }),
+  withFullReplay: () => ({ dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } } }),
   ofProfile: () => ({ profile: 'rfc9068' }),
   withCertificates: () => ({ clientCertificate: 'header', trustProxy: proxies }),
   withCheck: () => ({ isRevoked: ({ claims }) => claims.sub === 'mallory' }),

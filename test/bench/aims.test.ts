@@ -35,9 +35,7 @@ describe('the rows of aims', () => {
     ['start to listening', { most: 120 }],
     ["import 'portcullis'", { most: 35 }],
     ['idle memory', { most: 46 }],
-  ])('%s → %j', (name, aim) => {
-    expect(row(name)?.aim).toEqual(aim);
-  });
+  ])('%s → %j', (name, aim) => expect(row(name)?.aim).toEqual(aim));
 
   it('every row of aims has an aim, and no limit has one', () => {
     expect(aims.filter(({ aim }) => aim === undefined)).toEqual([]);
@@ -55,9 +53,7 @@ describe('the rows of aims', () => {
     expect(found).toMatchObject({ verdict: 'undecided', settled: false });
   });
 
-  it('nothing was measured → no row', () => {
-    expect(judge({})).toEqual([]);
-  });
+  it('nothing was measured → no row', () => expect(judge({})).toEqual([]));
 
   it('10 000 rules cost 2.5 µs and one rule 2 → 0.8, which misses 0.9', () => {
     const cost = (size: number, value: number) => ({ size, costs: [value, value, value, value, value] });
@@ -85,9 +81,8 @@ describe('the rows of aims', () => {
 describe('repeated measurements', () => {
   const noisy = rounds([10, 14, 9, 20, 12, 8]);
 
-  it('a settled ratio → nothing', () => {
-    expect(unsettledPairs({ portcullis: { warm: six(25), open: six(20) } })).toEqual([]);
-  });
+  it('a settled ratio → nothing', () =>
+    expect(unsettledPairs({ portcullis: { warm: six(25), open: six(20) } })).toEqual([]));
 
   it('an interval that is too wide → both sides, each once', () => {
     const samples = { portcullis: { warm: noisy, open: six(20), malformed: six(20) } };
@@ -97,9 +92,8 @@ describe('repeated measurements', () => {
     ]);
   });
 
-  it('a server that is not installed → omitted', () => {
-    expect(unsettledPairs({ 'portcullis-bun': { warm: noisy } })).toEqual([]);
-  });
+  it('a server that is not installed → omitted', () =>
+    expect(unsettledPairs({ 'portcullis-bun': { warm: noisy } })).toEqual([]));
 });
 
 describe('a disturbed run', () => {
@@ -133,9 +127,7 @@ describe('output of OpenSSL', () => {
     expect(readSpeed(output)).toEqual({ rs256: 20, es256: 80 });
   });
 
-  it('no such line → nothing', () => {
-    expect(readSpeed('openssl: not found')).toEqual({});
-  });
+  it('no such line → nothing', () => expect(readSpeed('openssl: not found')).toEqual({}));
 });
 
 describe('two builds', () => {

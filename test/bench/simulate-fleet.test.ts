@@ -57,9 +57,8 @@ describe(`a fleet of ${instances} on a simulated clock`, () => {
     expect(judgedAfter?.most).toBeLessThan(303 + 11);
   });
 
-  it('the provider is unreachable for less than the stale period → no instance is without keys', () => {
-    expect(outcome('outage')).toMatchObject({ secondsWithoutKeys: 0, instancesWithoutKeys: 0 });
-  });
+  it('the provider is unreachable for less than the stale period → no instance is without keys', () =>
+    expect(outcome('outage')).toMatchObject({ secondsWithoutKeys: 0, instancesWithoutKeys: 0 }));
 
   it('the provider is away for longer → all are without keys, at most until one backoff after it is back', () => {
     const { secondsWithoutKeys, instancesWithoutKeys } = outcome('long-outage');

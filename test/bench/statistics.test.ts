@@ -23,27 +23,23 @@ describe('the middle', () => {
     [[3], 3],
     [[4, 1, 3], 3],
     [[4, 1, 3, 2], 2.5],
-  ])('median of %j → %d', (values, expected) => {
-    expect(median(values)).toBe(expected);
-  });
+  ])('median of %j → %d', (values, expected) => expect(median(values)).toBe(expected));
 
   it.each([
     [0, 1],
     [0.5, 3],
     [0.95, 4.8],
     [1, 5],
-  ])('quantile %d of 1 to 5 → %d', (share, expected) => {
-    expect(quantile([1, 2, 3, 4, 5], share)).toBeCloseTo(expected, 12);
-  });
+  ])('quantile %d of 1 to 5 → %d', (share, expected) =>
+    expect(quantile([1, 2, 3, 4, 5], share)).toBeCloseTo(expected, 12),
+  );
 
   it.each([
     [[7], 7],
     [[1, 3], 2], // 1, 2, 3
     [[1, 2, 9], 3.5], // 1, 1.5, 2, 5, 5.5, 9
     [[1, 2, 3, 4, 1000], 3], // a mean would say 202
-  ])('centre of %j → %d', (values, expected) => {
-    expect(centre(values)).toBe(expected);
-  });
+  ])('centre of %j → %d', (values, expected) => expect(centre(values)).toBe(expected));
 });
 
 describe('the interval', () => {
@@ -108,21 +104,15 @@ describe('the interval', () => {
     ['a wide interval', [0.7, 0.8, 0.9, 1, 1.1, 1.2], false],
     ['a narrow interval of few rounds', [1, 1, 1].slice(0, leastRounds - 1), false],
     ['a narrow interval', [1, 1.01, 0.99, 1, 1.01, 0.99], true],
-  ])('%s → settled: %3$s', (_, rounds, expected) => {
-    expect(isSettled(estimate(rounds))).toBe(expected);
-  });
+  ])('%s → settled: %3$s', (_, rounds, expected) => expect(isSettled(estimate(rounds))).toBe(expected));
 });
 
-describe('an aim', () => {
-  it.each([
-    [{ low: 0.9, high: 1 }, { least: 0.9 }, 'met'],
-    [{ low: 0.89, high: 1 }, { least: 0.9 }, 'undecided'],
-    [{ low: 0.8, high: 0.9 }, { least: 0.9 }, 'undecided'],
-    [{ low: 0.8, high: 0.89 }, { least: 0.9 }, 'missed'],
-    [{ low: 100, high: 150 }, { most: 150 }, 'met'],
-    [{ low: 149, high: 151 }, { most: 150 }, 'undecided'],
-    [{ low: 150.1, high: 200 }, { most: 150 }, 'missed'],
-  ])('%j, aim %j → %s', (found, aim, expected) => {
-    expect(decide(found, aim)).toBe(expected);
-  });
-});
+it.each([
+  [{ low: 0.9, high: 1 }, { least: 0.9 }, 'met'],
+  [{ low: 0.89, high: 1 }, { least: 0.9 }, 'undecided'],
+  [{ low: 0.8, high: 0.9 }, { least: 0.9 }, 'undecided'],
+  [{ low: 0.8, high: 0.89 }, { least: 0.9 }, 'missed'],
+  [{ low: 100, high: 150 }, { most: 150 }, 'met'],
+  [{ low: 149, high: 151 }, { most: 150 }, 'undecided'],
+  [{ low: 150.1, high: 200 }, { most: 150 }, 'missed'],
+])('an aim: %j, aim %j → %s', (found, aim, expected) => expect(decide(found, aim)).toBe(expected));

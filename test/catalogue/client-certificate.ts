@@ -1,5 +1,6 @@
 import { Agent } from 'node:https';
 import { expect } from 'vitest';
+import { words } from '../support/words.ts';
 import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import { type ClientIdentity, hashBytes, type LibraryWorld } from './library-world.ts';
 import type { Api, Stage } from './stage.ts';
@@ -84,14 +85,9 @@ export const clientCertificate = listLibraryCases([
         async (stage, world) => (await stage.open({ clientCertificate: 'tls' })).bear(bind(world)),
       ],
       ['no header from the proxy', header(() => [])],
-      ...[
-        'X-Client-Cert',
-        'X-SSL-Client-Cert',
-        'X-Forwarded-Client-Cert',
-        'Ssl-Client-Cert',
-        'Client-Cert-Chain',
-        'Client_Cert',
-      ].map((name) => [`certificate in ${name}`, header(({ ours }) => [name, ours.header])] as const),
+      ...words(`
+        X-Client-Cert X-SSL-Client-Cert X-Forwarded-Client-Cert Ssl-Client-Cert Client-Cert-Chain Client_Cert
+      `).map((name) => [`certificate in ${name}`, header(({ ours }) => [name, ours.header])] as const),
       ['header of a peer that is not trusted', header(({ ours }) => ['Client-Cert', ours.header], '10.0.0.1')],
       [
         'header of a peer that is not trusted, which says it is another',

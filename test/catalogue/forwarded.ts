@@ -9,10 +9,7 @@ const freshPath = (): string => `/api/private?feigned=${queries++}`;
 /** A proof for the URL in forged headers, sent by an untrusted peer. */
 const feigned =
   (url: string, ...lines: readonly string[]): Make =>
-  ({ dpop }): Sent => ({
-    path: freshPath(),
-    headers: [...dpop({ claims: { htu: `${url}/api/private` } }), ...lines],
-  });
+  ({ dpop }): Sent => ({ path: freshPath(), headers: [...dpop({ claims: { htu: `${url}/api/private` } }), ...lines] });
 
 /** Attacks by the headers of a proxy. */
 export const forwarded = listCases([

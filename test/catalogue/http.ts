@@ -1,3 +1,4 @@
+import { words } from '../support/words.ts';
 import { authority, badRequest, headers, noCredentials, path, raw, withLine } from './http-requests.ts';
 import { listCases } from './row.ts';
 
@@ -122,15 +123,10 @@ export const http = listCases([
         '/api/private%c0%af',
         '/api/ｐrivate',
       ].map((target) => [target, path(encodeURI(target).replaceAll('%25', '%'))] as const),
-      ...[
-        '/api/%70rivate',
-        '/%61pi/private',
-        '/api/./private',
-        '/api/public/../private',
-        '/api/private?x',
-        '/api/private?/api/public',
-        '/x/../api/private',
-      ].map((target) => [`${target}: protected all the same`, path(target), noCredentials] as const),
+      ...words(`
+        /api/%70rivate /%61pi/private /api/./private /api/public/../private /api/private?x /api/private?/api/public
+        /x/../api/private
+      `).map((target) => [`${target}: protected all the same`, path(target), noCredentials] as const),
     ],
   },
   {

@@ -1,3 +1,4 @@
+import { words } from '../support/words.ts';
 import { listCases, type Make } from './row.ts';
 import { encodePart, type World } from './world.ts';
 
@@ -87,15 +88,9 @@ export const joseHeaderForm = listCases([
     source: 'RFC 8725 §3.11, RFC 9068 §4',
     reason: 'unsupported_typ',
     cases: [
-      ...[
-        'dpop+jwt',
-        'logout+jwt',
-        'secevent+jwt',
-        'token-introspection+jwt',
-        'oauth-authz-req+jwt',
-        'JOSE',
-        'jwe',
-      ].map((typ) => [`typ ${typ}`, header({ typ })] as const),
+      ...words('dpop+jwt logout+jwt secevent+jwt token-introspection+jwt oauth-authz-req+jwt JOSE jwe').map(
+        (typ) => [`typ ${typ}`, header({ typ })] as const,
+      ),
       ...[
         '',
         ' at+jwt',

@@ -34,7 +34,5 @@ describe('after all of them', () => {
     }
   });
 
-  it('no redirect of the endpoint was followed', () => {
-    expect(world.endpoint.strays).toBe(0);
-  });
+  it('no redirect of the endpoint was followed', () => expect(world.endpoint.strays).toBe(0));
 });

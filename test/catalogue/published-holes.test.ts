@@ -3,16 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
 import { type RawUpstream, startRawUpstream } from '../gate/proxied.ts';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { type HoleCase, publishedHoles } from './published-holes.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let upstream: RawUpstream;
 let proxy: GateProcess;
 let beside: GateProcess;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   upstream = await startRawUpstream((socket, arrived) => {
     if (arrived.includes('\r\n\r\n')) socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
   });
@@ -42,7 +41,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([proxy?.stop(), beside?.stop()]);
   await upstream?.close();
-  await provider?.close();
 });
 
 async function mint({ claims, sign, alg }: NonNullable<HoleCase['token']>): Promise<string> {

@@ -72,11 +72,7 @@ export const publishedHoles: readonly PublishedHole[] = [
     product: 'oauth2-proxy',
     hole: 'a fragment is read as a part of the path, so that a suffix of an open rule is added to a protected path',
     here: ['/nested/secret%23/open', '/nested/secret#/open', '/admin#/public/x', '/admin%23/public/x'].map(
-      (target) => ({
-        name: target,
-        target,
-        decision: 'ambiguous_path',
-      }),
+      (target) => ({ name: target, target, decision: 'ambiguous_path' }),
     ),
   },
   {
@@ -203,13 +199,7 @@ export const publishedHoles: readonly PublishedHole[] = [
     id: 'CVE-2026-35051',
     product: 'Traefik',
     hole: "the client's X-Forwarded-Prefix reaches the decision",
-    here: [
-      {
-        name: 'X-Forwarded-Prefix: /public',
-        headers: ['X-Forwarded-Prefix', '/public'],
-        decision: missing,
-      },
-    ],
+    here: [{ name: 'X-Forwarded-Prefix: /public', headers: ['X-Forwarded-Prefix', '/public'], decision: missing }],
   },
   {
     id: 'CVE-2026-27587',

@@ -29,9 +29,8 @@ describe('compiled code of the commands', () => {
     expect(existsSync(join(folder, 'node-compile-cache'))).toBe(false);
   });
 
-  it('cache folder that cannot be made → the command runs, and says nothing', () => {
-    expect(run({ XDG_CACHE_HOME: join(process.execPath, 'cache') })).toEqual(good);
-  });
+  it('cache folder that cannot be made → the command runs, and says nothing', () =>
+    expect(run({ XDG_CACHE_HOME: join(process.execPath, 'cache') })).toEqual(good));
 
   it('user without a home folder → the command runs, and says nothing', () => {
     const program = `

@@ -4,20 +4,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
 import { runCommand } from '../support/command-runs.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { findVariant, readEnvironment, startVariant } from '../support/variant-service.ts';
 import { startBentProxy } from './doctor/bent-proxy.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let service: ServiceProcess;
 beforeAll(async () => {
-  provider = await startTestProvider();
   service = await startVariant(findVariant('a'), provider);
 });
 afterAll(async () => {
   await service.stop();
-  await provider.close();
 });
 
 const url = 'https://api.example.test/api/private';

@@ -12,15 +12,14 @@ import { runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { needs } from '../support/programs.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
 const maps = { tools: { 'delete-*': { scopes: ['write'], actor: 'forbidden' }, list: {} } };
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let file: string;
 let environment: Readonly<Record<string, string>>;
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-explain-rules-'));
   file = join(folder, 'rules.json');
   environment = { NODE_EXTRA_CA_CERTS: provider.caFile };
@@ -47,7 +46,6 @@ beforeAll(async () => {
   );
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 

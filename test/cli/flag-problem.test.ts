@@ -25,9 +25,7 @@ describe('flags that cannot be understood', () => {
     [['--scope', '--expired'], '--scope lacks its value.'],
     [['--expired=yes'], '--expired takes no value.'],
     [['eyJhbGciOiJSUzI1NiJ9.e30.c2ln'], 'every argument is a flag, as in --name VALUE.'],
-  ])('%j → %s', (args, problem) => {
-    expect(describeArgs(...args)).toBe(problem);
-  });
+  ])('%j → %s', (args, problem) => expect(describeArgs(...args)).toBe(problem));
 
   it.each([
     [['--claim', 'x'], '--claim takes NAME=VALUE'],
@@ -54,6 +52,4 @@ it.each([
   ['audiance', ['audience'], 'audience'],
   ['prot', ['host', 'port'], 'port'],
   ['pore', ['host', 'scope'], undefined],
-])('%s of %j → %s', (name, names, likely) => {
-  expect(findLikeliest(name, names, 4)).toBe(likely);
-});
+])('%s of %j → %s', (name, names, likely) => expect(findLikeliest(name, names, 4)).toBe(likely));

@@ -9,13 +9,13 @@ const run = promisify(execFile);
 const main = 'dist/cli/main.js';
 
 describe('an old Node', () => {
-  it.each(['18.20.8', '16.0.0', '20.18.9', '19.9.0'])('%s → one line that names the version', (version) => {
-    expect(refuseOldNode(version)).toBe(`portcullis needs Node 20.19.0 or newer; this is Node ${version}.`);
-  });
+  it.each(['18.20.8', '16.0.0', '20.18.9', '19.9.0'])('%s → one line that names the version', (version) =>
+    expect(refuseOldNode(version)).toBe(`portcullis needs Node 20.19.0 or newer; this is Node ${version}.`),
+  );
 
-  it.each(['20.19.0', '20.20.2', '22.0.0', '26.1.0'])('%s → nothing to say', (version) => {
-    expect(refuseOldNode(version)).toBeUndefined();
-  });
+  it.each(['20.19.0', '20.20.2', '22.0.0', '26.1.0'])('%s → nothing to say', (version) =>
+    expect(refuseOldNode(version)).toBeUndefined(),
+  );
 
   it('is the one that package.json says', () => {
     const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));

@@ -219,8 +219,10 @@ describe('--dpop', () => {
   });
 });
 
-describe('portcullis dev --port 0', () => {
-  it('portcullis token --dpop → the proof is for the service that it runs', needs('curl'), async () => {
+it(
+  'portcullis dev --port 0: portcullis token --dpop → the proof is for the service that it runs',
+  needs('curl'),
+  async () => {
     const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
     const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(base, 'dev') };
     const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0'], {
@@ -242,8 +244,8 @@ describe('portcullis dev --port 0', () => {
     expect(await run(command)).toMatchObject({ status: 401 });
     dev.kill();
     expect(await ended).toEqual({ code: 0, signal: null });
-  });
-});
+  },
+);
 
 /** The target of the one request that is sent to a server while something is done with its URL. */
 async function receive(act: (url: string) => Promise<unknown>): Promise<string> {

@@ -176,6 +176,4 @@ test.each([[['--claim', 'nothing']], [['--claim', '=x']], [['--auth-time', 'now'
   expect(out).toBe('');
 });
 
-test('--opaque → 64', async () => {
-  expect(await runToken(['--opaque'], environment)).toBe(64);
-});
+test('--opaque → 64', async () => expect(await runToken(['--opaque'], environment)).toBe(64));

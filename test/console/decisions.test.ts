@@ -16,14 +16,10 @@ import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
 
-let provider: TestProvider;
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
 const idOf = (answer: Answer): string => answer.headers.get('x-request-id') ?? '';
 

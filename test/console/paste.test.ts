@@ -4,7 +4,7 @@ import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-
 import { startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { awaitReady, type ServiceProcess } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { findVariant, startVariant } from '../support/variant-service.ts';
 
 /** The only explained request of a paste. */
@@ -15,11 +15,7 @@ function onlyOf(result: PasteResult): PastedRequest {
   return only;
 }
 
-let provider: TestProvider;
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
 describe('text pasted into the console of serve', () => {
   let folder: KeyFolder;

@@ -32,9 +32,7 @@ it.each<readonly [string, () => unknown]>([
 
 it.each([[0], ['a text'], [null], [undefined], [Object.fromEntries([['then', 'not a function']])]])(
   'returns %j → that value',
-  (value) => {
-    expect(attempt((given) => given, value)).toBe(value);
-  },
+  (value) => expect(attempt((given) => given, value)).toBe(value),
 );
 
 it('no function → undefined', () => expect(attempt(undefined)).toBeUndefined());

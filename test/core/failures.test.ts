@@ -37,9 +37,9 @@ describe('table of reasons', () => {
     expect(description).not.toMatch(/["\\]/); // RFC 6750 §3: not in error_description
   });
 
-  it.each(rows)('%s → the status of its error code', (_reason, { error, status }) => {
-    expect(statuses.get(error)).toContain(status);
-  });
+  it.each(rows)('%s → the status of its error code', (_reason, { error, status }) =>
+    expect(statuses.get(error)).toContain(status),
+  );
 
   it('a key that is not known and a signature that does not fit → the same on the wire', () => {
     const wire = ({ status, error, description }: Failure) => ({ status, error, description });
@@ -52,9 +52,7 @@ describe('table of reasons', () => {
     expect(failures.invalid_audience.description).toContain('invalid audience');
   });
 
-  it('no two reasons with the same fix', () => {
-    expect(new Set(rows.map(([, { fix }]) => fix)).size).toBe(rows.length);
-  });
+  it('no two reasons with the same fix', () => expect(new Set(rows.map(([, { fix }]) => fix)).size).toBe(rows.length));
 });
 
 describe('AccessError', () => {

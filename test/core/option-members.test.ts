@@ -91,9 +91,9 @@ describe('an option that does not exist', () => {
     );
   });
 
-  it.each([null, 7, 'a'])('%j in place of the options → TypeError', (odd) => {
-    expect(() => createKeySet(odd as never)).toThrow(/^createKeySet: write the options as an object$/);
-  });
+  it.each([null, 7, 'a'])('%j in place of the options → TypeError', (odd) =>
+    expect(() => createKeySet(odd as never)).toThrow(/^createKeySet: write the options as an object$/),
+  );
 });
 
 describe('a name that is nearly one', () => {
@@ -108,9 +108,9 @@ describe('a name that is nearly one', () => {
       'permissionsClaim',
     ],
     [() => createResourceServer({ domain: 'idp.test', audience: 'api' } as never), 'issuer'],
-  ])('%s → is asked about', (create, meant) => {
-    expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`));
-  });
+  ])('%s → is asked about', (create, meant) =>
+    expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`)),
+  );
 
   it('one that is nearly nothing → is not', () => {
     expect(() => createExpressAuthorize(server, { flavour: 1 } as object)).toThrow(
@@ -127,8 +127,5 @@ it('a list of policies in place of policies → says how they are written', () =
   expect(() => allOf(list)).toThrow(/^allOf: write the policies/);
 });
 
-describe('options from optional values', () => {
-  it('a member that is undefined → absent, and every other value is kept', () => {
-    expect(omitUndefined({ a: undefined, b: null, c: false, d: 0 })).toStrictEqual({ b: null, c: false, d: 0 });
-  });
-});
+it('options from optional values: a member that is undefined → absent, and every other value is kept', () =>
+  expect(omitUndefined({ a: undefined, b: null, c: false, d: 0 })).toStrictEqual({ b: null, c: false, d: 0 }));

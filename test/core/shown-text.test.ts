@@ -12,13 +12,10 @@ describe('text from outside', () => {
     ['half a surrogate pair', 'a\ud800', 'a\\u{d800}'],
     ['plain text', 'https://idp.example/ä', 'https://idp.example/ä'],
     ['an emoji is a whole pair', '😀', '😀'],
-  ])('%s', (_, text, shown) => {
-    expect(showText(text)).toBe(shown);
-  });
+  ])('%s', (_, text, shown) => expect(showText(text)).toBe(shown));
 
-  it('is bounded, and says how long it was', () => {
-    expect(showText('x'.repeat(1000))).toBe(`${'x'.repeat(160)}… (1000 characters)`);
-  });
+  it('is bounded, and says how long it was', () =>
+    expect(showText('x'.repeat(1000))).toBe(`${'x'.repeat(160)}… (1000 characters)`));
 
   it.each([
     [undefined, 'absent'],
@@ -26,26 +23,20 @@ describe('text from outside', () => {
     [1, '1'],
     [['a', '\x07'], '["a","\\u0007"]'],
     ['text', 'text'],
-  ])('%j is shown as %s', (value, shown) => {
-    expect(showValue(value)).toBe(shown);
-  });
+  ])('%j is shown as %s', (value, shown) => expect(showValue(value)).toBe(shown));
 
   it('an identifier: first and last characters', () => {
     expect(shorten('kKguabcdefghijk9w')).toBe('kKgu…9w');
     expect(shorten('key-1')).toBe('key-1');
   });
 
-  it('in ASCII: nothing else is left', () => {
-    expect(toAscii('a…ä\n😀')).toBe('a...\\u{e4}\n\\u{1f600}');
-  });
+  it('in ASCII: nothing else is left', () => expect(toAscii('a…ä\n😀')).toBe('a...\\u{e4}\n\\u{1f600}'));
 });
 
 describe('values that repeat a secret', () => {
   const withhold = createWithhold(['0123456789abcdefXYZ', 'short']);
 
-  it('16 characters in a row → withheld', () => {
-    expect(withhold('aud is 123456789abcdefX!')).toMatch(/^\(withheld/);
-  });
+  it('16 characters in a row → withheld', () => expect(withhold('aud is 123456789abcdefX!')).toMatch(/^\(withheld/));
 
   it('15 characters, or a short secret → shown', () => {
     expect(withhold('0123456789abcde is fine')).toBe('0123456789abcde is fine');

@@ -75,9 +75,10 @@ describe(file, () => {
     expect(compose.networks['inside']).toEqual({ internal: true });
   });
 
-  it('the gate may drain before it is killed', () => {
-    expect(Number.parseInt(gate?.stop_grace_period ?? '', 10)).toBeGreaterThan(Number(environment['DRAIN_DELAY']) + 10);
-  });
+  it('the gate may drain before it is killed', () =>
+    expect(Number.parseInt(gate?.stop_grace_period ?? '', 10)).toBeGreaterThan(
+      Number(environment['DRAIN_DELAY']) + 10,
+    ));
 
   it('its rules are valid', async () => {
     const rules = join(dirname(file), gate?.volumes?.[0]?.source ?? '');

@@ -10,9 +10,8 @@ const readBase = (content: string): string => /^ARG BASE=(.*)$/m.exec(content)?.
 const [tag = ''] = readBase(text).split('@');
 
 describe('the base of the image', () => {
-  it('each stage → the one base', () => {
-    expect([...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)).toEqual(['$BASE', '$BASE']);
-  });
+  it('each stage → the one base', () =>
+    expect([...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)).toEqual(['$BASE', '$BASE']));
 
   it('its tag → a complete version of Node, the one that the tests run on, and a release of Debian', async () => {
     const [, version] = /^node:(\d+\.\d+\.\d+)-[a-z]+-slim$/.exec(tag) ?? [];
@@ -57,11 +56,7 @@ describe('pin-image.js', () => {
     ['no output', ''],
     ['a short digest', digest.slice(0, -1)],
     ['something else', 'latest'],
-  ])('%s → 1, and the file is unchanged', async (_claim, output) => {
-    expect(await pin(output)).toEqual([1, tag]);
-  });
+  ])('%s → 1, and the file is unchanged', async (_claim, output) => expect(await pin(output)).toEqual([1, tag]));
 
-  it('--check without a digest → 1', async () => {
-    expect(await pin(digest, '--check')).toEqual([1, tag]);
-  });
+  it('--check without a digest → 1', async () => expect(await pin(digest, '--check')).toEqual([1, tag]));
 });

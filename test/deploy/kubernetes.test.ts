@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { settingTable } from '../../src/server/settings/setting-table.ts';
 import { readCodeBlocks } from '../support/pages.ts';
+import { words } from '../support/words.ts';
 import { merge, readYaml, render } from './kustomize.ts';
 import { manifest } from './manifest-schemas.ts';
 
@@ -36,14 +37,9 @@ const dataOf = (manifests: readonly Manifest[]): Readonly<Record<string, string>
   find(manifests, 'ConfigMap')['data'] as Readonly<Record<string, string>>; // validated by its schema
 
 describe('rendered manifests', () => {
-  const common = [
-    'ConfigMap',
-    'Deployment',
-    'HorizontalPodAutoscaler',
-    'NetworkPolicy',
-    'PodDisruptionBudget',
-    'Service',
-  ];
+  const common = words(`
+    ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget Service
+  `);
 
   it.each([
     ['base', join(root, 'base'), common],

@@ -62,18 +62,14 @@ describe('versions and changelog', () => {
     ['1.2.3', { breaks: false, kinds: ['Fixed', 'Added'] }, '1.3.0'],
     ['1.2.3', { breaks: true, kinds: ['Fixed'] }, '2.0.0'],
     ['0.2.3', { breaks: true, kinds: ['Fixed'] }, '0.3.0'],
-  ])('%s with %j → %s', (version, changes, expected) => {
-    expect(nextVersion(version, changes)).toBe(expected);
-  });
+  ])('%s with %j → %s', (version, changes, expected) => expect(nextVersion(version, changes)).toBe(expected));
 
   it.each([
     ['1.2.3', '2.0.0', true],
     ['1.2.3', '1.3.0', false],
     ['0.2.3', '0.3.0', true],
     ['0.2.3', '0.2.4', false],
-  ])('breaking change from %s to %s → %s', (from, to, expected) => {
-    expect(allowsBreaking(from, to)).toBe(expected);
-  });
+  ])('breaking change from %s to %s → %s', (from, to, expected) => expect(allowsBreaking(from, to)).toBe(expected));
 
   it('unreleased entries → the section of the version, under an empty one', () => {
     expect(readUnreleased(changelog)).toEqual({ Fixed: ['- One.'], Added: [] });
@@ -83,9 +79,8 @@ describe('versions and changelog', () => {
     expect(() => readNotes(closed, '9.9.9')).toThrow(RangeError);
   });
 
-  it('the changelog of this version → has unreleased entries', () => {
-    expect(Object.values(readUnreleased(readFileSync('CHANGELOG.md', 'utf8'))).flat().length).toBeGreaterThan(0);
-  });
+  it('the changelog of this version → has unreleased entries', () =>
+    expect(Object.values(readUnreleased(readFileSync('CHANGELOG.md', 'utf8'))).flat().length).toBeGreaterThan(0));
 });
 
 describe('release --dry-run', () => {

@@ -62,13 +62,11 @@ describe('workflows', () => {
     },
   );
 
-  it.each(workflows)('$file: read permission only; each job adds its own', ({ workflow }) => {
-    expect(workflow.permissions).toEqual({ contents: 'read' });
-  });
+  it.each(workflows)('$file: read permission only; each job adds its own', ({ workflow }) =>
+    expect(workflow.permissions).toEqual({ contents: 'read' }),
+  );
 
-  it.each(jobs)('$file, $name: has a time limit', ({ job }) => {
-    expect(job['timeout-minutes']).toBeGreaterThan(0);
-  });
+  it.each(jobs)('$file, $name: has a time limit', ({ job }) => expect(job['timeout-minutes']).toBeGreaterThan(0));
 
   it('every script and file that a step runs exists', () => {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };

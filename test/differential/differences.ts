@@ -27,11 +27,7 @@ const [jose, , express] = ['jose', 'oauth4webapi', 'express-oauth2-jwt-bearer'] 
 
 /** Every disagreement in which this project is the stricter one, by its reason. */
 export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
-  token_too_large: {
-    peers: all,
-    why: 'Work is bounded before any of it is done.',
-    source: 'own limit, RFC 9110 §5.4',
-  },
+  token_too_large: { peers: all, why: 'Work is bounded before any of it is done.', source: 'own limit, RFC 9110 §5.4' },
   malformed_encoding: {
     peers: all,
     why: 'One token has one spelling: no padding, white space, foreign alphabet or stray bits.',

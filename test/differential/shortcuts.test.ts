@@ -6,6 +6,7 @@ import type { Access } from '../../src/core/resource-server/access.ts';
 import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import type { Decision } from '../../src/gate/gate.ts';
+import { words } from '../support/words.ts';
 import { audience, createPick, createRandomWorld, issuer, type RandomCall } from './random-calls.ts';
 
 // Caches and shortcuts of the product against the plain computation. One copy of the product keeps its state over all requests,
@@ -121,14 +122,9 @@ function createCounts() {
     },
   };
 }
-const commonReasons = [
-  'expired',
-  'revoked_token',
-  'invalid_signature',
-  'unknown_kid',
-  'inactive_token',
-  'insufficient_scope',
-];
+const commonReasons = words(`
+  expired revoked_token invalid_signature unknown_kid inactive_token insufficient_scope
+`);
 
 it(
   `library: tokens, proofs, introspection, policies, refusals, a finder → as computed plainly (seed ${seed})`,

@@ -5,11 +5,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { signCompact } from '../../src/core/jose/sign.ts';
 import { chooseSeed, countRequests, libraryProgram, runTarget, targets } from '../../tools/faults/isolation/run.js';
 import { runtime, runtimeArgs, startService, superviseChild } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
 // The same clients as in `npm run faults -- --only markers`, with fewer requests.
@@ -21,11 +21,10 @@ const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'ec-key', alg: 'ES256
 
 type OnLine = (line: string) => void;
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let world: object;
 beforeAll(async () => {
-  provider = await startTestProvider();
   provider.publish(jwk);
   folder = await mkdtemp(join(tmpdir(), 'portcullis-markers-'));
   const { cert, key } = await createTestCertificates();
@@ -70,23 +69,20 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  await provider?.close();
   await rm(folder, { recursive: true, force: true });
 });
 
-describe('every connection has a marker', () => {
-  it.each(targets.map((target) => [target.name, target] as const))(
-    '%s: requests in random cuts → no byte of another connection',
-    { timeout: 90_000 },
-    async (_name, target) => {
-      const part = { requests: countRequests(target, requests), seed, first: 1 };
-      const { counts, defects } = await runTarget(target, world, part);
-      expect(defects, `PROPERTY_SEED=${seed}`).toEqual([]);
-      expect(counts.requests).toBeGreaterThanOrEqual(part.requests);
-      expect(counts.lines).toBeGreaterThan(0);
-      if (target.kinds !== 'proxy') return;
-      expect(counts.received).toBeGreaterThan(0);
-      expect(counts.tunnels).toBeGreaterThan(0);
-    },
-  );
-});
+it.each(targets.map((target) => [target.name, target] as const))(
+  'every connection has a marker: %s: requests in random cuts → no byte of another connection',
+  { timeout: 90_000 },
+  async (_name, target) => {
+    const part = { requests: countRequests(target, requests), seed, first: 1 };
+    const { counts, defects } = await runTarget(target, world, part);
+    expect(defects, `PROPERTY_SEED=${seed}`).toEqual([]);
+    expect(counts.requests).toBeGreaterThanOrEqual(part.requests);
+    expect(counts.lines).toBeGreaterThan(0);
+    if (target.kinds !== 'proxy') return;
+    expect(counts.received).toBeGreaterThan(0);
+    expect(counts.tunnels).toBeGreaterThan(0);
+  },
+);

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 const run = promisify(execFile);
 const preload = new URL('overwritten-buffers.js', import.meta.url).href;
@@ -39,24 +39,23 @@ const received = `
 const upgrade = 'GET / HTTP/1.1\\r\\nHost: a\\r\\nConnection: Upgrade\\r\\nUpgrade: x\\r\\n\\r\\nsent';
 const overwritten = '\xdb\xdb\xdb\xdb';
 
-describe('a buffer that Node has handed out', () => {
-  it.each([
-    ['kept over event-loop iterations', `${received} await pass(); print(chunk);`, overwritten],
-    ['a part of it kept', `${received} const part = chunk.subarray(1); await pass(); print(part);`, '\xdb\xdb\xdb'],
-    ['a copy of it kept', `${received} const copy = Buffer.from(chunk); await pass(); print(copy);`, 'sent'],
-    [
-      'returned to its stream, and read later',
-      `${received} socket.unshift(chunk); await pass(); print(socket.read());`,
-      'sent',
-    ],
-    [
-      'pushed into another stream, and read later',
-      `${received} const other = new Socket(); other.push(chunk); await pass(); print(other.read());`,
-      'sent',
-    ],
-    [
-      'in a write that is pending',
-      `${received}
+it.each([
+  ['kept over event-loop iterations', `${received} await pass(); print(chunk);`, overwritten],
+  ['a part of it kept', `${received} const part = chunk.subarray(1); await pass(); print(part);`, '\xdb\xdb\xdb'],
+  ['a copy of it kept', `${received} const copy = Buffer.from(chunk); await pass(); print(copy);`, 'sent'],
+  [
+    'returned to its stream, and read later',
+    `${received} socket.unshift(chunk); await pass(); print(socket.read());`,
+    'sent',
+  ],
+  [
+    'pushed into another stream, and read later',
+    `${received} const other = new Socket(); other.push(chunk); await pass(); print(other.read());`,
+    'sent',
+  ],
+  [
+    'in a write that is pending',
+    `${received}
       client.pause();
       socket.write(Buffer.alloc(20_000_000));
       socket.write(chunk);
@@ -65,40 +64,39 @@ describe('a buffer that Node has handed out', () => {
       let last;
       for await (const each of client) last = Buffer.from(each);
       print(last.subarray(-4));`,
-      'sent',
-    ],
-    [
-      'a body that is paused, and read later',
-      `const server = createServer();
+    'sent',
+  ],
+  [
+    'a body that is paused, and read later',
+    `const server = createServer();
       const port = await open(server);
       request({ port, method: 'POST' }).end('sent');
       const [incoming] = await once(server, 'request');
       await pass();
       for await (const each of incoming) print(each);`,
-      'sent',
-    ],
-    [
-      'the first bytes of an upgrade',
-      `const server = createServer();
+    'sent',
+  ],
+  [
+    'the first bytes of an upgrade',
+    `const server = createServer();
       const port = await open(server);
       connect(port, '127.0.0.1').write('${upgrade}');
       const [, , head] = await once(server, 'upgrade');
       await pass();
       print(head);`,
-      overwritten,
-    ],
-    [
-      'the one buffer of a socket with onread',
-      `const port = await open(createPlainServer((socket) => socket.write('sent')));
+    overwritten,
+  ],
+  [
+    'the one buffer of a socket with onread',
+    `const port = await open(createPlainServer((socket) => socket.write('sent')));
       const kept = await new Promise((resolve) => {
         const onread = { buffer: Buffer.alloc(100), callback: (length, buffer) => resolve(buffer.subarray(0, length)) };
         connect({ port, host: '127.0.0.1', onread });
       });
       await pass();
       print(kept);`,
-      overwritten,
-    ],
-  ])('%s', async (_name, program, expected) => {
-    expect(await readKept(program)).toBe(expected);
-  });
-});
+    overwritten,
+  ],
+])('a buffer that Node has handed out: %s', async (_name, program, expected) =>
+  expect(await readKept(program)).toBe(expected),
+);

@@ -20,12 +20,7 @@ let close: () => void;
 /** Mounts the original like its users. */
 function mountOriginal({ before = () => ({}) }: Input): Handler[] {
   const { options, behind } = before({ ...world, url: '' });
-  const auth = original.auth({
-    issuer: issuer.issuer,
-    audience: issuer.audience,
-    publicKey: issuer.jwks,
-    ...options,
-  });
+  const auth = original.auth({ issuer: issuer.issuer, audience: issuer.audience, publicKey: issuer.jwks, ...options });
   const answer: Handler = (request, response) => {
     response.json({ known: Reflect.get(request, 'auth') !== undefined });
   };
@@ -86,13 +81,11 @@ async function ask(side: 'before' | 'after', input: Input): Promise<string> {
 }
 
 describe.each(migrationInputs)('$title ($source)', ({ inputs }) => {
-  it.each(inputs)('$name: before → $was', async (input) => {
-    expect(await ask('before', input)).toBe(input.was);
-  });
+  it.each(inputs)('$name: before → $was', async (input) => expect(await ask('before', input)).toBe(input.was));
 
-  it.each(inputs)('$name: now as the table says', async (input) => {
-    expect(await ask('after', input)).toBe(input.is?.[0] ?? input.was);
-  });
+  it.each(inputs)('$name: now as the table says', async (input) =>
+    expect(await ask('after', input)).toBe(input.is?.[0] ?? input.was),
+  );
 });
 
 it('a difference is one', () => {

@@ -51,9 +51,7 @@ describe('the response of an introspection endpoint', () => {
     return verdictOf(() => server.authorize(request));
   };
 
-  it('good → accepted', async () => {
-    expect(await judge(JSON.stringify(good))).toBe('accepted');
-  });
+  it('good → accepted', async () => expect(await judge(JSON.stringify(good))).toBe('accepted'));
 
   it('any members → a verdict; accepted is what a reader of RFC 7662 would accept', async () => {
     await fc.assert(
@@ -103,9 +101,7 @@ describe('the header of a client certificate', () => {
     token = issuer.token({ cnf: { 'x5t#S256': createHash('sha256').update(raw).digest('base64url') } });
   });
 
-  it('good → accepted', async () => {
-    expect(await judge(header)).toBe('accepted');
-  });
+  it('good → accepted', async () => expect(await judge(header)).toBe('accepted'));
 
   it('any characters changed → refused, as a bad header or as another certificate', async () => {
     await fc.assert(

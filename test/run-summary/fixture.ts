@@ -1,9 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { needs } from '../support/programs.ts';
 
-it('passes', () => {
-  expect(1).toBe(1);
-});
+it('passes', () => expect(1).toBe(1));
 
 describe('needs nginx and Redis', needs('nginx', 'redis-server'), () => {
   it('first', () => {});

@@ -107,6 +107,6 @@ describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
   });
 });
 
-it.each(longestFiles)('%s, which starts early → is there', (name) => {
-  expect(existsSync(join(root, 'test', `${name}.test.ts`))).toBe(true);
-});
+it.each(longestFiles)('%s, which starts early → is there', (name) =>
+  expect(existsSync(join(root, 'test', `${name}.test.ts`))).toBe(true),
+);

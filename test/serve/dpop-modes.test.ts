@@ -4,26 +4,24 @@ import { failures, type Reason } from '../../src/core/failures.ts';
 import { type Answer, type Call, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { type LogLine, type ServiceProcess, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
 const client = createDpopClient();
 const metadataPath = '/.well-known/oauth-protected-resource';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 /** An access token that is bound to no key. */
 let free: string;
 /** One that is bound to the key of the client. */
 let bound: string;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   free = await provider.sign();
   bound = await provider.sign({ cnf: { jkt: client.jkt } });
 });
 
 afterAll(async () => {
   client.close();
-  await provider?.close();
 });
 
 type Environment = Readonly<Record<string, string>>;
@@ -137,21 +135,13 @@ const askings: readonly Asking[] = [
     name: 'free token as Bearer with a proof',
     headers: (url) => ({ authorization: `Bearer ${free}`, dpop: client.prove(free, { url }) }),
     scheme: 'Bearer',
-    outcomes: {
-      off: 'bearer_with_dpop_proof',
-      allowed: 'bearer_with_dpop_proof',
-      required: 'bearer_with_dpop_proof',
-    },
+    outcomes: { off: 'bearer_with_dpop_proof', allowed: 'bearer_with_dpop_proof', required: 'bearer_with_dpop_proof' },
   },
   {
     name: 'bound token as Bearer with its proof',
     headers: (url) => ({ authorization: `Bearer ${bound}`, dpop: client.prove(bound, { url }) }),
     scheme: 'Bearer',
-    outcomes: {
-      off: 'bearer_with_dpop_proof',
-      allowed: 'bearer_with_dpop_proof',
-      required: 'bearer_with_dpop_proof',
-    },
+    outcomes: { off: 'bearer_with_dpop_proof', allowed: 'bearer_with_dpop_proof', required: 'bearer_with_dpop_proof' },
   },
   {
     name: 'bound token under DPoP without a proof',

@@ -1,22 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, startVariant, variants } from '../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let slow: ServiceProcess;
 /** Takes ten seconds: begun before the other tests, looked at after them. */
 let dripped: Promise<string>;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   slow = await startA();
   dripped = drip(slow.port);
 });
 afterAll(async () => {
   await slow.stop();
-  await provider.close();
 });
 
 function startA(): Promise<ServiceProcess> {
@@ -60,16 +58,14 @@ describe.each(variants)('variant $name', (variant) => {
       ['two Hosts and a URL in the line', 400, write('GET http://a/api/public HTTP/1.1', 'Host: a', 'Host: b', last)],
       ['HTTP/1.2', 400, write('GET /api/public HTTP/1.2', last)],
       ['the preface of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ])('%s → %i', async (_, status, bytes) => {
-      expect(readStatuses(await talk(bytes))).toEqual([status]);
-    });
+    ])('%s → %i', async (_, status, bytes) => expect(readStatuses(await talk(bytes))).toEqual([status]));
 
     it.each([
       ['HTTP/2.0 in the line', write('GET /api/private HTTP/2.0', last)],
       ['no version', 'GET /api/private\r\n\r\n'],
-    ])('%s → read as HTTP/1 or refused, as the runtime has it, and never open', async (_, bytes) => {
-      expect([[401], [400]]).toContainEqual(readStatuses(await talk(bytes)));
-    });
+    ])('%s → read as HTTP/1 or refused, as the runtime has it, and never open', async (_, bytes) =>
+      expect([[401], [400]]).toContainEqual(readStatuses(await talk(bytes))),
+    );
 
     it.each(['/api/public', '/api/private'])('%s without Host → the log has a reason', async (path) => {
       await talk(`GET ${path} HTTP/1.1\r\nX-Request-Id: no-host${path.replaceAll('/', '.')}\r\n${last}\r\n\r\n`);
@@ -96,9 +92,9 @@ describe.each(variants)('variant $name', (variant) => {
     it.each([
       ['a request that is no HTTP', 'GET / HTTP/9.9\r\n\r\n', [200, 400]],
       ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', [200]],
-    ])('%s right after a valid one → that one gets the first response', async (_name, next, statuses) => {
-      expect(readStatuses(await talk(`${write('GET /api/public HTTP/1.1')}${next}`))).toEqual(statuses);
-    });
+    ])('%s right after a valid one → that one gets the first response', async (_name, next, statuses) =>
+      expect(readStatuses(await talk(`${write('GET /api/public HTTP/1.1')}${next}`))).toEqual(statuses),
+    );
 
     it('pipelined requests → responses in order', async () => {
       const token = await provider.sign();

@@ -2,15 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
 import { type RequestOptions, send } from '../support/http-client.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findLine, startVariant, variants } from '../support/variant-service.ts';
 
-let provider: TestProvider;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
 /** Stands in every bad token, so that an echo of any of them is found. */
 const canary = 'canary-5d41402a';
@@ -63,9 +58,9 @@ describe.each(variants)('variant $name', (variant) => {
     expect(await findLine(service, answer)).toMatchObject({ reason: 'missing_credentials', route: path, status: 401 });
   });
 
-  it.each(variant.protectedPaths)('%s, valid token → 200', async (path) => {
-    expect((await getWith(path, await provider.sign())).status).toBe(200);
-  });
+  it.each(variant.protectedPaths)('%s, valid token → 200', async (path) =>
+    expect((await getWith(path, await provider.sign())).status).toBe(200),
+  );
 
   it.each(['BEARER', 'bearer', 'Bearer '])('private, valid token under the scheme "%s" → 200', async (scheme) => {
     const headers = ['Authorization', `${scheme} ${await provider.sign()}`];

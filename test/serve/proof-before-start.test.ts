@@ -112,8 +112,9 @@ describe('client libraries call a service that has just been started', () => {
   });
 });
 
-describe('a proof that was used before a restart', () => {
-  it.each(settings)('$how → 401 with a nonce; a new proof with it → 200', async ({ environment }) => {
+it.each(settings)(
+  'a proof that was used before a restart: $how → 401 with a nonce; a new proof with it → 200',
+  async ({ environment }) => {
     const provider = await startTestProvider();
     onTestFinished(() => provider.close());
     const port = String(await findFreePort());
@@ -150,5 +151,5 @@ describe('a proof that was used before a restart', () => {
     const late = client.headers(token, { url, iat, nonce: answer.nonce ?? '' });
     expect((await client.call(url, { headers: late })).status).toBe(200);
     expect((await client.call(url, { headers: late })).status).toBe(401);
-  });
-});
+  },
+);

@@ -10,6 +10,7 @@ import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+import { words } from '../support/words.ts';
 
 // Where CI=true, what is missing is a failure.
 const hasRedis = findProgram('redis-server') !== undefined;
@@ -137,13 +138,10 @@ const spellings: readonly string[] = [
 ];
 
 /** Paths that leave the prefix or come to it by a detour; where a proxy straightens them, no proof can fit. */
-const wanderings: readonly string[] = [
-  '//gate/api/private',
-  '/gate/../api/private',
-  '/gate/%2e%2e/api/private',
-  '/gate/../gate/api/private',
-  '/other/../gate/api/private',
-];
+const wanderings: readonly string[] = words(`
+  //gate/api/private /gate/../api/private /gate/%2e%2e/api/private /gate/../gate/api/private
+  /other/../gate/api/private
+`);
 
 for (const name of proxyNames) {
   describe(name, needs(programOf(name)), () => {
@@ -165,9 +163,9 @@ for (const name of proxyNames) {
       ['bound token as Bearer', '/gate/api/private', () => bearer(bound), 401],
       ['token with the scope', '/gate/api/private-scoped', () => bearer(free), 200],
       ['path without the prefix', '/api/private', () => bearer(free), 404],
-    ])('%s → as without the proxy', async (_, path, headers, status) => {
-      expect(await call(edge.origin, { path, headers: headers() })).toMatchObject({ status });
-    });
+    ])('%s → as without the proxy', async (_, path, headers, status) =>
+      expect(await call(edge.origin, { path, headers: headers() })).toMatchObject({ status }),
+    );
 
     it('token without the scope → 403', async () => {
       const headers = bearer(await provider.sign({ scope: 'read:other' }));

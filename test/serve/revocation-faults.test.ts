@@ -8,17 +8,15 @@ import { needs } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { startTlsRedis } from '../support/redis-tls.ts';
 import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 const closers: (() => unknown)[] = [];
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {

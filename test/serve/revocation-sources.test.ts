@@ -7,21 +7,19 @@ import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { startTransmitter } from '../support/transmitter.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 const key = 'k'.repeat(40);
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-sources-'));
   await writeFile(join(folder, 'key'), key);
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {

@@ -5,23 +5,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
 import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let service: ServiceProcess;
 const key = 'k'.repeat(40);
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-wire-'));
   await writeFile(join(folder, 'key'), key);
   service = await start();
 });
 afterAll(async () => {
   await service?.stop();
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {
@@ -233,9 +231,8 @@ describe('POST /revocations on the wire', () => {
     expect(received).toMatch(/www-authenticate: bearer/i);
   });
 
-  it('the main listener → 404: the endpoint is on the admin listener alone', async () => {
-    expect(readStatuses(await exchange(service.port, write('{"sid":"s"}')))).toEqual([404]);
-  });
+  it('the main listener → 404: the endpoint is on the admin listener alone', async () =>
+    expect(readStatuses(await exchange(service.port, write('{"sid":"s"}')))).toEqual([404]));
 
   it('a page of another origin, by a host name that leads here → no cutoff', async () => {
     const { token, sid } = await createSession();

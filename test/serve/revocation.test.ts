@@ -7,19 +7,17 @@ import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { awaitReady, type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {
@@ -352,25 +350,23 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
   });
 });
 
-describe('portcullis revoke', () => {
-  it.each<[readonly string[], Environment, number]>([
-    [[], {}, 64],
-    [['--sub', 'a', '--sid', 'b'], {}, 64],
-    [['--subject', 'a'], {}, 64],
-    [['--sub', ''], {}, 64],
-    [['--sub', 'a', '--before', 'soon', '--issuer', 'https://x/'], {}, 64],
-    [['--sub', 'a', '--before', '99999999999', '--issuer', 'https://x/'], {}, 64],
-    [['--sub', 'a'], {}, 64],
-    [['--list', '--sub', 'a'], {}, 64],
-    [['--sub', 'a', '--issuer', 'https://x/'], {}, 78],
-    [['--list'], {}, 78],
-    [['--sub', 'a', '--admin', 'http://127.0.0.1:9'], {}, 78],
-    [['--sub', 'a', '--issuer', 'https://x/'], { REVOCATION_STORE: 'redis://127.0.0.1:9' }, 69],
-    [['--help'], {}, 0],
-  ])('%j with %j → exit status %i', async (args, environment, expected) => {
-    const { status: seen, stderr } = await runCommand(['revoke', ...args], environment);
-    expect([seen, stderr === '']).toEqual([expected, expected === 0]);
-  });
+it.each<[readonly string[], Environment, number]>([
+  [[], {}, 64],
+  [['--sub', 'a', '--sid', 'b'], {}, 64],
+  [['--subject', 'a'], {}, 64],
+  [['--sub', ''], {}, 64],
+  [['--sub', 'a', '--before', 'soon', '--issuer', 'https://x/'], {}, 64],
+  [['--sub', 'a', '--before', '99999999999', '--issuer', 'https://x/'], {}, 64],
+  [['--sub', 'a'], {}, 64],
+  [['--list', '--sub', 'a'], {}, 64],
+  [['--sub', 'a', '--issuer', 'https://x/'], {}, 78],
+  [['--list'], {}, 78],
+  [['--sub', 'a', '--admin', 'http://127.0.0.1:9'], {}, 78],
+  [['--sub', 'a', '--issuer', 'https://x/'], { REVOCATION_STORE: 'redis://127.0.0.1:9' }, 69],
+  [['--help'], {}, 0],
+])('portcullis revoke: %j with %j → exit status %i', async (args, environment, expected) => {
+  const { status: seen, stderr } = await runCommand(['revoke', ...args], environment);
+  expect([seen, stderr === '']).toEqual([expected, expected === 0]);
 });
 
 describe('settings that cannot work → 78', () => {

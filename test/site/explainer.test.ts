@@ -113,9 +113,7 @@ describe('in a browser', needs('chromium'), () => {
     ['a log line', '{"time":"2026-01-01T00:00:00Z","reason":"invalid_audience"}', {}, /^refused · invalid_audience/],
     ['keys that are not a JWK set', issuer.token(), { ...named, keys: '{}' }, /^Keys: must be a JWK set/],
     ['something else', 'hello, this is not a token', {}, /^The input is not recognised/],
-  ])('%s', async (_input, input, values, expected) => {
-    expect(await explain(input, values)).toMatch(expected);
-  });
+  ])('%s', async (_input, input, values, expected) => expect(await explain(input, values)).toMatch(expected));
 
   it('a DPoP proof → verified in the page; for another URL → proof_url_mismatch', async () => {
     const client = issuer.dpopClient();

@@ -1,15 +1,11 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { requireProgram } from './programs.ts';
+import { words } from './words.ts';
 
-const args = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+const args = words(`
+  --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update
+  --disable-sync
+`);
 
 /** Starts a headless browser with a new profile; it can reach only this host. */
 export function startBrowser(): Promise<Browser> {

@@ -1,47 +1,18 @@
 import { join } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { words } from './words.ts';
 
 /** Test files that take longest, the longest first: started last, one of them would run while the other workers idle. */
-export const longestFiles: readonly string[] = [
-  'cli/dev',
-  'server/process/lifecycle',
-  'catalogue/library-cases',
-  'server/keys/keys-cache',
-  'serve/keys',
-  'isolation/markers',
-  'serve/dpop-modes',
-  'serve/http',
-  'catalogue/catalogue',
-  'examples/frameworks',
-  'gate/gate-settings',
-  'gate/reverse-proxy',
-  'server/listener/listeners',
-  'server/process/running',
-  'explain/explain',
-  'explain/catalogue',
-  'gate/reload',
-  'server/process/supervisor',
-  'server/listener/pipelining',
-  'cli/doctor/peer-checks',
-  'serve/dpop-clients',
-  'examples/page-blocks',
-  'serve/proof-before-start',
-  'differential/differential',
-  'serve/dpop-instances',
-  'server/variants/endpoints',
-  'core/dpop/replay-redis',
-  'serve/proxies',
-  'dev/local-idp',
-  'core/dpop/redis-restart',
-  'core/keys/key-set-provider',
-  'runtimes/harness',
-  'cli/token-dpop',
-  'examples/testing',
-  'testing/listening',
-  'catalogue/slow-clients',
-  'server/settings/settings-process',
-  'dev/provider',
-];
+export const longestFiles: readonly string[] = words(`
+  cli/dev server/process/lifecycle catalogue/library-cases server/keys/keys-cache serve/keys isolation/markers
+  serve/dpop-modes serve/http catalogue/catalogue examples/frameworks gate/gate-settings gate/reverse-proxy
+  server/listener/listeners server/process/running explain/explain explain/catalogue gate/reload
+  server/process/supervisor server/listener/pipelining cli/doctor/peer-checks serve/dpop-clients examples/page-blocks
+  serve/proof-before-start differential/differential serve/dpop-instances server/variants/endpoints
+  core/dpop/replay-redis serve/proxies dev/local-idp core/dpop/redis-restart core/keys/key-set-provider
+  runtimes/harness cli/token-dpop examples/testing testing/listening catalogue/slow-clients
+  server/settings/settings-process dev/provider
+`);
 
 /** Starts the longest test files first, and the others in the usual order. */
 export class LongestFirst extends BaseSequencer {

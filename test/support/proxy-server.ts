@@ -53,16 +53,8 @@ export const edges: Readonly<Record<ProxyName, Edge>> = {
     templates: [template('nginx.conf')],
     args: (file, folder) => ['-e', join(folder, 'error.log'), '-c', file, '-g', 'daemon off;'],
   },
-  haproxy: {
-    program: 'haproxy',
-    templates: [template('haproxy.cfg')],
-    args: (file) => ['-db', '-f', file],
-  },
-  apache: {
-    program: 'apache2',
-    templates: [template('apache.conf')],
-    args: (file) => ['-DFOREGROUND', '-f', file],
-  },
+  haproxy: { program: 'haproxy', templates: [template('haproxy.cfg')], args: (file) => ['-db', '-f', file] },
+  apache: { program: 'apache2', templates: [template('apache.conf')], args: (file) => ['-DFOREGROUND', '-f', file] },
   caddy: {
     program: 'caddy',
     templates: [template('Caddyfile')],

@@ -33,10 +33,7 @@ export async function startSentinels({ password, sentinelPassword }: SentinelPas
   const own = password === undefined ? {} : { password };
   const auth = password === undefined ? [] : ['--masterauth', password];
   const master = await startTestRedis({ ...own, flags: auth });
-  const replica = await startTestRedis({
-    ...own,
-    flags: [...auth, '--replicaof', '127.0.0.1', String(master.port)],
-  });
+  const replica = await startTestRedis({ ...own, flags: [...auth, '--replicaof', '127.0.0.1', String(master.port)] });
   await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'));
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-sentinel-'));
   const port = await findFreePort();

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
+import { afterAll } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
 import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates } from './tls.ts';
@@ -109,6 +110,13 @@ const paths: Readonly<Record<ProviderRoute, string>> = {
   discovery: '/.well-known/openid-configuration',
   jwks: '/.well-known/jwks.json',
 };
+
+/** Starts a provider for the tests of a file, and stops it after them. */
+export async function useTestProvider(options?: TestProviderOptions): Promise<TestProvider> {
+  const provider = await startTestProvider(options);
+  afterAll(() => provider.close());
+  return provider;
+}
 
 /** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
 export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {

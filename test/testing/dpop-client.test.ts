@@ -14,13 +14,12 @@ describe.each(algs)('a client with %s', (alg) => {
   const client = issuer.dpopClient({ alg });
   const server = createServer({ mode: 'required', algorithms: [alg] });
 
-  it('a valid proof → admitted', async () => {
-    expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted');
-  });
+  it('a valid proof → admitted', async () =>
+    expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted'));
 
-  it.each(proofFlaws)('a proof flawed by %s → that reason', async (flaw) => {
-    expect(await judge(server, { headers: client.headers({ url, flaw }) })).toBe(flaw);
-  });
+  it.each(proofFlaws)('a proof flawed by %s → that reason', async (flaw) =>
+    expect(await judge(server, { headers: client.headers({ url, flaw }) })).toBe(flaw),
+  );
 });
 
 describe('a client', () => {
@@ -105,11 +104,10 @@ describe('a client', () => {
     expect(await judge(then, { headers: past.dpopClient().headers({ url }) })).toBe('accepted');
   });
 
-  test('an unknown flaw → TypeError that lists the known ones', () => {
-    expect(() => client.headers({ url, flaw: 'expired' as ProofFlaw })).toThrow(/^flaw: .*proof_too_old, /);
-  });
+  test('an unknown flaw → TypeError that lists the known ones', () =>
+    expect(() => client.headers({ url, flaw: 'expired' as ProofFlaw })).toThrow(/^flaw: .*proof_too_old, /));
 
-  it.each(['/messages', 'api.test', ''])('%j, not an absolute URL → TypeError that states the fix', (part) => {
-    expect(() => client.headers({ url: part })).toThrow(/^url: write the absolute URL of the request/);
-  });
+  it.each(['/messages', 'api.test', ''])('%j, not an absolute URL → TypeError that states the fix', (part) =>
+    expect(() => client.headers({ url: part })).toThrow(/^url: write the absolute URL of the request/),
+  );
 });

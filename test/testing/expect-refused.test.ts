@@ -15,13 +15,12 @@ const failureOf = (asserted: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('expectRefused', () => {
-  it.each(tokenFlaws)('%s → resolves with the refusal', async (flaw) => {
-    expect(await expectRefused(server, call(issuer.flawed(flaw)), flaw)).toMatchObject({ reason: flaw });
-  });
+  it.each(tokenFlaws)('%s → resolves with the refusal', async (flaw) =>
+    expect(await expectRefused(server, call(issuer.flawed(flaw)), flaw)).toMatchObject({ reason: flaw }),
+  );
 
-  it('with a policy → its requirements are checked', async () => {
-    await expectRefused(server, call(issuer.token({ scope: 'openid' })), 'insufficient_scope', { policy });
-  });
+  it('with a policy → its requirements are checked', () =>
+    expectRefused(server, call(issuer.token({ scope: 'openid' })), 'insufficient_scope', { policy }));
 
   it('another reason → the message explains the request, and has no token', async () => {
     const token = issuer.token({ aud: 'https://api.test' });

@@ -187,23 +187,21 @@ describe('opaque tokens of an issuer that listens', () => {
   });
 });
 
-describe('close', () => {
-  it.each([
-    [
-      'close, any number of times',
-      async (other: ListeningIssuer) => void (await Promise.all([other.close(), other.close()])),
-    ],
-    ['the end of its block', async (other: ListeningIssuer) => other[Symbol.asyncDispose]()],
-  ])('by %s: connections are dropped and refused', async (_way, end) => {
-    const other = await createTestIssuer({ alg: 'ES256' }).listen();
-    const { keys } = createServer(other);
-    await keys.ready();
-    await end(other);
-    keys.close();
-    const again = createServer(other).keys;
-    await expect(again.ready()).rejects.toMatchObject({ kind: 'network' });
-    again.close();
-  });
+it.each([
+  [
+    'close, any number of times',
+    async (other: ListeningIssuer) => void (await Promise.all([other.close(), other.close()])),
+  ],
+  ['the end of its block', async (other: ListeningIssuer) => other[Symbol.asyncDispose]()],
+])('close: by %s: connections are dropped and refused', async (_way, end) => {
+  const other = await createTestIssuer({ alg: 'ES256' }).listen();
+  const { keys } = createServer(other);
+  await keys.ready();
+  await end(other);
+  keys.close();
+  const again = createServer(other).keys;
+  await expect(again.ready()).rejects.toMatchObject({ kind: 'network' });
+  again.close();
 });
 
 describe('without the optional package', () => {

@@ -52,9 +52,9 @@ describe('a token', () => {
     [{ scope: 'read:messages write:messages' }, 'accepted'],
     [{ scope: 'write:messages' }, 'insufficient_scope'],
     [undefined, 'insufficient_scope'],
-  ])('with the claims %j → %s', async (claims, verdict) => {
-    expect(await judge(server, { headers: issuer.headers(claims) }, policy)).toBe(verdict);
-  });
+  ])('with the claims %j → %s', async (claims, verdict) =>
+    expect(await judge(server, { headers: issuer.headers(claims) }, policy)).toBe(verdict),
+  );
 
   test('headers → accepted by fetch', () => {
     expect(new Headers(issuer.headers()).get('authorization')).toMatch(/^Bearer eyJ/);
@@ -101,9 +101,8 @@ describe('an issuer', () => {
     expect(jwks.keys.filter((key) => Object.hasOwn(key, 'd'))).toEqual([]);
   });
 
-  test('an unknown alg → TypeError at creation', () => {
-    expect(() => createTestIssuer({ alg: 'HS256' as TokenAlg })).toThrow(/^alg: write any of RS256, /);
-  });
+  test('an unknown alg → TypeError at creation', () =>
+    expect(() => createTestIssuer({ alg: 'HS256' as TokenAlg })).toThrow(/^alg: write any of RS256, /));
 });
 
 describe('a rotation', () => {

@@ -152,9 +152,7 @@ export const aims = [
     'start to listening, provider unreachable, ms',
     120,
     ({ http: run }) => run?.figures?.start?.milliseconds ?? [],
-    {
-      digits: 0,
-    },
+    { digits: 0 },
   ),
   figure("import 'portcullis', ms", 35, ({ http: run }) => run?.figures?.import?.milliseconds ?? [], {
     digits: 0,

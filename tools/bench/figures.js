@@ -4,9 +4,4 @@ import { measureImport } from './figures/import.js';
 import { measureMemory } from './figures/memory.js';
 import { measureStart } from './figures/start.js';
 
-export const figures = {
-  start: measureStart,
-  import: measureImport,
-  memory: measureMemory,
-  growth: measureGrowth,
-};
+export const figures = { start: measureStart, import: measureImport, memory: measureMemory, growth: measureGrowth };

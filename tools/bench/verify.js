@@ -37,13 +37,7 @@ const each = async (items, act) => {
 export async function bench({ quick }) {
   const size = quick ? 2000 : 10_000;
   const rounds = quick ? 5 : 15;
-  const keys = {
-    generation: 0,
-    find: () => tokenKey,
-    has: () => true,
-    usable: () => true,
-    refetch: () => undefined,
-  };
+  const keys = { generation: 0, find: () => tokenKey, has: () => true, usable: () => true, refetch: () => undefined };
   // Each token is new to this one in every round; the other keeps what it has verified.
   const forgetful = createResourceServer({ issuers: [{ issuer, keys }], audience, tokenCache: 'off' });
   // The proof is validated in the second of its creation.

@@ -22,9 +22,7 @@ const rotates = {
     const seconds = scene.pace(rotatingSeconds.full, rotatingSeconds.quick);
     const rotating = (second) => ({ type: 'fixed', path, tokens: scene.mintMany(4, scene.bench.keys[second + 1]) });
     await scene.ripen(leadSeconds);
-    await scene.begin({
-      more: [{ name: 'rotating', weight: 80, expect: [200], timed: true, source: rotating(0) }],
-    });
+    await scene.begin({ more: [{ name: 'rotating', weight: 80, expect: [200], timed: true, source: rotating(0) }] });
     for (let second = 1; second <= seconds; second++) {
       await scene.sleep(1);
       publishRotating(scene, second);

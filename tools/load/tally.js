@@ -36,9 +36,7 @@ export function createTally() {
         disturbed.add(slotNow());
         const isOfUpstream = kind.upstreamFails === true && (status === 502 || status === 504);
         if (!allowed(status) || !(isUnavailable || isOfUpstream)) add(unexplained, `${kind.name} ${status}`);
-      } else if (!allowed(status)) {
-        add(wrong, `${kind.name} ${status}`);
-      }
+      } else if (!allowed(status)) add(wrong, `${kind.name} ${status}`);
       if (kind.timed) {
         times.push(milliseconds);
         slots.push(slotNow());

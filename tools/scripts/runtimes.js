@@ -109,9 +109,7 @@ function write(name, { head }, rows) {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: {
-    write: { type: 'boolean', default: false },
-  },
+  options: { write: { type: 'boolean', default: false } },
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(libraryRuntimes, name));
 if (unknown.length > 0) {

@@ -12,17 +12,16 @@ import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
 import { namesOf, runDoctor } from './run-doctor.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let credentials: readonly string[];
 let running: ServiceProcess[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-peers-'));
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jkt = await calculateJwkThumbprint(publicKey.export({ format: 'jwk' }) as { readonly kty: string }); // an EC JWK
@@ -31,7 +30,6 @@ beforeAll(async () => {
   credentials = ['--token-file', join(folder, 'token'), '--dpop-key-file', join(folder, 'key.pem')];
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {

@@ -4,100 +4,94 @@ import { explainMismatch, normaliseUrl, showUrl } from '../../../src/core/dpop/h
 
 const plain = 'https://api.example.com/things';
 
-describe('URLs that mean the same', () => {
-  it.each([
-    ['nothing to change', plain, plain],
-    ['a query', `${plain}?a=b&c`, plain],
-    ['an empty query', `${plain}?`, plain],
-    ['a fragment', `${plain}#part`, plain],
-    ['a query and a fragment', `${plain}?a=/b#/../c?d`, plain],
-    ['scheme in capitals', 'HTTPS://api.example.com/things', plain],
-    ['host in capitals', 'https://API.Example.COM/things', plain],
-    ['the default port of https', 'https://api.example.com:443/things', plain],
-    ['the default port of http', 'http://api.example.com:80/things', 'http://api.example.com/things'],
-    ['an empty port', 'https://api.example.com:/things', plain],
-    ['a port with zeros before it', 'https://api.example.com:00443/things', plain],
-    ['port 0, which is no default', 'https://a:0/', 'https://a:0/'],
-    ['the highest port', 'https://a:65535/', 'https://a:65535/'],
-    ['the port of the other scheme', 'https://a:80/', 'https://a:80/'],
-    ['an empty path', 'https://api.example.com', 'https://api.example.com/'],
-    ['an empty path before a query', 'https://a?b', 'https://a/'],
-    ['an empty path before a fragment', 'https://a#b', 'https://a/'],
-    ['a segment of one dot', 'https://a/b/./c', 'https://a/b/c'],
-    ['a segment of two dots', 'https://a/b/../c', 'https://a/c'],
-    ['more dots than segments', 'https://a/b/../../../c', 'https://a/c'],
-    ['one dot at the end', 'https://a/b/.', 'https://a/b/'],
-    ['two dots at the end', 'https://a/b/c/..', 'https://a/b/'],
-    ['dots alone', 'https://a/..', 'https://a/'],
-    ['encoded dots', 'https://a/b/%2E%2e/c', 'https://a/c'],
-    ['a name of three dots', 'https://a/.../b', 'https://a/.../b'],
-    ['a name that starts with a dot', 'https://a/.well-known/b', 'https://a/.well-known/b'],
-    ['two dots after an empty segment', 'https://a/b//../c', 'https://a/b/c'],
-    ['empty segments', 'https://a//b///c', 'https://a//b///c'],
-    ['a slash at the end', 'https://a/b/', 'https://a/b/'],
-    ['an encoded letter', 'https://a/%74hings', 'https://a/things'],
-    ['encoded unreserved characters', 'https://a/%2D%2e%5F%7e%41', 'https://a/-._~A'],
-    ['small letters in an escape', 'https://a/b%c3%a9%2f', 'https://a/b%C3%A9%2F'],
-    ['an encoded percent sign', 'https://a/%252e%252E', 'https://a/%252e%252E'],
-    ['an encoded null character', 'https://a/%00', 'https://a/%00'],
-    ['a pipe, which browsers leave raw', 'https://a/b|c', 'https://a/b%7Cc'],
-    ['brackets and quotes', `https://a/["'<>^\`{}]`, "https://a/%5B%22'%3C%3E%5E%60%7B%7D%5D"],
-    ['sub-delims', "https://a/!$&'()*+,;=:@", "https://a/!$&'()*+,;=:@"],
-    ['an IPv4 address', 'http://127.0.0.1:8000/', 'http://127.0.0.1:8000/'],
-    ['an IPv6 address', 'https://[2001:DB8::1]:443/a', 'https://[2001:db8::1]/a'],
-    ['an address that only browsers know', 'http://0x7f.1/', 'http://0x7f.1/'],
-    ['an underscore and a dot at the end of the host', 'https://my_api.local./', 'https://my_api.local./'],
-    ['an internationalised host', 'https://xn--bcher-kva.example/', 'https://xn--bcher-kva.example/'],
-  ])('%s → its normal form', (_name, text, expected) => {
-    expect(normaliseUrl(text)).toBe(expected);
-  });
-});
+it.each([
+  ['nothing to change', plain, plain],
+  ['a query', `${plain}?a=b&c`, plain],
+  ['an empty query', `${plain}?`, plain],
+  ['a fragment', `${plain}#part`, plain],
+  ['a query and a fragment', `${plain}?a=/b#/../c?d`, plain],
+  ['scheme in capitals', 'HTTPS://api.example.com/things', plain],
+  ['host in capitals', 'https://API.Example.COM/things', plain],
+  ['the default port of https', 'https://api.example.com:443/things', plain],
+  ['the default port of http', 'http://api.example.com:80/things', 'http://api.example.com/things'],
+  ['an empty port', 'https://api.example.com:/things', plain],
+  ['a port with zeros before it', 'https://api.example.com:00443/things', plain],
+  ['port 0, which is no default', 'https://a:0/', 'https://a:0/'],
+  ['the highest port', 'https://a:65535/', 'https://a:65535/'],
+  ['the port of the other scheme', 'https://a:80/', 'https://a:80/'],
+  ['an empty path', 'https://api.example.com', 'https://api.example.com/'],
+  ['an empty path before a query', 'https://a?b', 'https://a/'],
+  ['an empty path before a fragment', 'https://a#b', 'https://a/'],
+  ['a segment of one dot', 'https://a/b/./c', 'https://a/b/c'],
+  ['a segment of two dots', 'https://a/b/../c', 'https://a/c'],
+  ['more dots than segments', 'https://a/b/../../../c', 'https://a/c'],
+  ['one dot at the end', 'https://a/b/.', 'https://a/b/'],
+  ['two dots at the end', 'https://a/b/c/..', 'https://a/b/'],
+  ['dots alone', 'https://a/..', 'https://a/'],
+  ['encoded dots', 'https://a/b/%2E%2e/c', 'https://a/c'],
+  ['a name of three dots', 'https://a/.../b', 'https://a/.../b'],
+  ['a name that starts with a dot', 'https://a/.well-known/b', 'https://a/.well-known/b'],
+  ['two dots after an empty segment', 'https://a/b//../c', 'https://a/b/c'],
+  ['empty segments', 'https://a//b///c', 'https://a//b///c'],
+  ['a slash at the end', 'https://a/b/', 'https://a/b/'],
+  ['an encoded letter', 'https://a/%74hings', 'https://a/things'],
+  ['encoded unreserved characters', 'https://a/%2D%2e%5F%7e%41', 'https://a/-._~A'],
+  ['small letters in an escape', 'https://a/b%c3%a9%2f', 'https://a/b%C3%A9%2F'],
+  ['an encoded percent sign', 'https://a/%252e%252E', 'https://a/%252e%252E'],
+  ['an encoded null character', 'https://a/%00', 'https://a/%00'],
+  ['a pipe, which browsers leave raw', 'https://a/b|c', 'https://a/b%7Cc'],
+  ['brackets and quotes', `https://a/["'<>^\`{}]`, "https://a/%5B%22'%3C%3E%5E%60%7B%7D%5D"],
+  ['sub-delims', "https://a/!$&'()*+,;=:@", "https://a/!$&'()*+,;=:@"],
+  ['an IPv4 address', 'http://127.0.0.1:8000/', 'http://127.0.0.1:8000/'],
+  ['an IPv6 address', 'https://[2001:DB8::1]:443/a', 'https://[2001:db8::1]/a'],
+  ['an address that only browsers know', 'http://0x7f.1/', 'http://0x7f.1/'],
+  ['an underscore and a dot at the end of the host', 'https://my_api.local./', 'https://my_api.local./'],
+  ['an internationalised host', 'https://xn--bcher-kva.example/', 'https://xn--bcher-kva.example/'],
+])('URLs that mean the same: %s → its normal form', (_name, text, expected) =>
+  expect(normaliseUrl(text)).toBe(expected),
+);
 
-describe('URLs that are refused', () => {
-  it.each([
-    ['nothing', ''],
-    ['a path', '/things'],
-    ['no scheme', '//api.example.com/things'],
-    ['another scheme', 'ftp://a/b'],
-    ['a scheme that starts alike', 'httpsx://a/b'],
-    ['another scheme in front', 'view-source:https://a/b'],
-    ['one slash', 'https:/a/b'],
-    ['no host', 'https:///b'],
-    ['no host but a port', 'https://:443/b'],
-    ['a user', 'https://user@a/b'],
-    ['a user and a password', 'https://user:password@a/b'],
-    ['an empty user', 'https://@a/b'],
-    ['a backslash in the path', 'https://a/b\\c'],
-    ['backslashes for slashes', 'https:\\\\a\\b'],
-    ['a backslash in the authority', 'https://a\\@b/c'],
-    ['a space before it', ' https://a/b'],
-    ['a space after it', 'https://a/b '],
-    ['a space in it', 'https://a/b c'],
-    ['a tab', 'https://a/b\tc'],
-    ['a line feed', 'https://a/b\nc'],
-    ['a line feed at the end', 'https://a/b\n'],
-    ['a null character', 'https://a/b\0'],
-    ['a delete character', 'https://a/b\x7f'],
-    ['a letter that is not ASCII', 'https://a/é'],
-    ['a host that is not ASCII', 'https://bücher.example/'],
-    ['a dot that is not ASCII', 'https://a。b/'],
-    ['a percent sign alone', 'https://a/b%'],
-    ['half an escape', 'https://a/%2'],
-    ['an escape that is not hexadecimal', 'https://a/%zz'],
-    ['a bad escape in the query', 'https://a/?%zz'],
-    ['an escape in the host', 'https://%61/b'],
-    ['a port that is no number', 'https://a:b/'],
-    ['two ports', 'https://a:1:2/'],
-    ['a port above the highest', 'https://a:65536/'],
-    ['a port of six digits', 'https://a:000443/'],
-    ['a negative port', 'https://a:-1/'],
-    ['brackets around a name', 'https://[a.example]/'],
-    ['a zone of an IPv6 address', 'https://[fe80::1%25eth0]/'],
-    ['an open bracket', 'https://[::1/'],
-  ])('%s → undefined', (_name, text) => {
-    expect(normaliseUrl(text)).toBeUndefined();
-  });
-});
+it.each([
+  ['nothing', ''],
+  ['a path', '/things'],
+  ['no scheme', '//api.example.com/things'],
+  ['another scheme', 'ftp://a/b'],
+  ['a scheme that starts alike', 'httpsx://a/b'],
+  ['another scheme in front', 'view-source:https://a/b'],
+  ['one slash', 'https:/a/b'],
+  ['no host', 'https:///b'],
+  ['no host but a port', 'https://:443/b'],
+  ['a user', 'https://user@a/b'],
+  ['a user and a password', 'https://user:password@a/b'],
+  ['an empty user', 'https://@a/b'],
+  ['a backslash in the path', 'https://a/b\\c'],
+  ['backslashes for slashes', 'https:\\\\a\\b'],
+  ['a backslash in the authority', 'https://a\\@b/c'],
+  ['a space before it', ' https://a/b'],
+  ['a space after it', 'https://a/b '],
+  ['a space in it', 'https://a/b c'],
+  ['a tab', 'https://a/b\tc'],
+  ['a line feed', 'https://a/b\nc'],
+  ['a line feed at the end', 'https://a/b\n'],
+  ['a null character', 'https://a/b\0'],
+  ['a delete character', 'https://a/b\x7f'],
+  ['a letter that is not ASCII', 'https://a/é'],
+  ['a host that is not ASCII', 'https://bücher.example/'],
+  ['a dot that is not ASCII', 'https://a。b/'],
+  ['a percent sign alone', 'https://a/b%'],
+  ['half an escape', 'https://a/%2'],
+  ['an escape that is not hexadecimal', 'https://a/%zz'],
+  ['a bad escape in the query', 'https://a/?%zz'],
+  ['an escape in the host', 'https://%61/b'],
+  ['a port that is no number', 'https://a:b/'],
+  ['two ports', 'https://a:1:2/'],
+  ['a port above the highest', 'https://a:65536/'],
+  ['a port of six digits', 'https://a:000443/'],
+  ['a negative port', 'https://a:-1/'],
+  ['brackets around a name', 'https://[a.example]/'],
+  ['a zone of an IPv6 address', 'https://[fe80::1%25eth0]/'],
+  ['an open bracket', 'https://[::1/'],
+])('URLs that are refused: %s → undefined', (_name, text) => expect(normaliseUrl(text)).toBeUndefined());
 
 describe('properties', () => {
   const texts = fc.oneof(
@@ -158,18 +152,16 @@ describe('fix of a mismatch', () => {
     ['no URL in the proof', 'https://a/b', undefined, 'htu'],
     ['no URL of the request', undefined, 'https://a/b', 'path'],
     ['no URL at all', undefined, undefined, 'htu'],
-  ])('%s', (_name, expected, received, hint) => {
-    expect(explainMismatch(expected, received)).toBe(hint);
-  });
+  ])('%s', (_name, expected, received, hint) => expect(explainMismatch(expected, received)).toBe(hint));
 
   it.each([
     ['the scheme', 'http://a/b', 'https://a/b', 'externalUrl is http://a'],
     ['a prefix', 'http://a/b', 'http://a/v1/b', 'externalUrl is http://a'],
     ['the path', 'http://a/b', 'http://a/c', 'path'],
     ['no URL in the proof', 'http://a/b', undefined, 'htu'],
-  ])('%s, while the URL is pinned → the pinned URL, because proxies are ignored', (_name, expected, received, hint) => {
-    expect(explainMismatch(expected, received, 'http://a')).toBe(hint);
-  });
+  ])('%s, while the URL is pinned → the pinned URL, because proxies are ignored', (_name, expected, received, hint) =>
+    expect(explainMismatch(expected, received, 'http://a')).toBe(hint),
+  );
 });
 
 it.each([
@@ -177,6 +169,4 @@ it.each([
   ['one of 512 characters', `https://a/${'b'.repeat(502)}`, `https://a/${'b'.repeat(502)}`],
   ['one of 513 characters', `https://a/${'b'.repeat(503)}`, '(too long)'],
   ['none', undefined, '(not a URL)'],
-])('a URL for the log: %s', (_name, url, shown) => {
-  expect(showUrl(url)).toBe(shown);
-});
+])('a URL for the log: %s', (_name, url, shown) => expect(showUrl(url)).toBe(shown));

@@ -18,9 +18,7 @@ describe('a nonce', () => {
     ['two steps later', 'invalid', 2 * step - (now % step)],
     ['a step before it was issued', 'invalid', -step],
     ['a day later', 'invalid', 86_400],
-  ])('%s → %s', (_name, verdict, later) => {
-    expect(nonces.check(current, now + later)).toBe(verdict);
-  });
+  ])('%s → %s', (_name, verdict, later) => expect(nonces.check(current, now + later)).toBe(verdict));
 
   it.each([
     ['nothing', ''],
@@ -33,13 +31,10 @@ describe('a nonce', () => {
     ['as many bytes, fewer characters', 'é'.repeat(current.length / 2)],
     ['of another secret', createNonces({ secret: `${secret}!` }).issue(now)],
     ['of steps of another length', createNonces({ secret, stepSeconds: 60 }).issue(now)],
-  ])('%s → invalid', (_name, nonce) => {
-    expect(nonces.check(nonce, now)).toBe('invalid');
-  });
+  ])('%s → invalid', (_name, nonce) => expect(nonces.check(nonce, now)).toBe('invalid'));
 
-  it('of another instance with the same secret → current', () => {
-    expect(createNonces({ secret: Buffer.from(secret) }).check(current, now + 1)).toBe('current');
-  });
+  it('of another instance with the same secret → current', () =>
+    expect(createNonces({ secret: Buffer.from(secret) }).check(current, now + 1)).toBe('current'));
 
   it('of another release with the same secret → the same', () => {
     const key = Buffer.from(hkdfSync('sha256', secret, '', `portcullis DPoP nonce 2, steps of ${step} s`, 32));
@@ -48,9 +43,7 @@ describe('a nonce', () => {
     expect(nonces.issue(now, 7)).toBe(Buffer.concat([origin, mac]).toString('base64url'));
   });
 
-  it('fits a header and a JSON string unchanged', () => {
-    expect(current).toMatch(/^[\w-]{32}$/);
-  });
+  it('fits a header and a JSON string unchanged', () => expect(current).toMatch(/^[\w-]{32}$/));
 
   it('is the same within a second and a generation, and the same again for a clock set back', () => {
     expect(nonces.issue(now + 0.9)).toBe(current);
@@ -88,11 +81,10 @@ describe('options that cannot work', () => {
     ['seconds below 0', seconds, { secret, stepSeconds: -1 }],
     ['endless seconds', seconds, { secret, stepSeconds: Number.POSITIVE_INFINITY }],
     ['no number', seconds, { secret, stepSeconds: Number.NaN }],
-  ])('%s → TypeError: %s', (_name, message, options) => {
-    expect(() => createNonces(options)).toThrow(new TypeError(message));
-  });
+  ])('%s → TypeError: %s', (_name, message, options) =>
+    expect(() => createNonces(options)).toThrow(new TypeError(message)),
+  );
 
-  it('a secret of 32 bytes in fewer characters → enough', () => {
-    expect(createNonces({ secret: 'é'.repeat(16) }).issue(now)).toHaveLength(32);
-  });
+  it('a secret of 32 bytes in fewer characters → enough', () =>
+    expect(createNonces({ secret: 'é'.repeat(16) }).issue(now)).toHaveLength(32));
 });

@@ -26,9 +26,9 @@ describe('all checks of the claims, as an explanation runs them', () => {
     ['a URL that is a number', { htu: 7 }, ['proof_htu_form', 'proof_url']],
     ['a method that is a list', { htm: ['GET'] }, ['proof_htm_form', 'proof_method']],
     ['a time that is a text', { iat: 'now' }, ['proof_iat_form', 'proof_age', 'proof_lead']],
-  ])('%s is wrong → none throws, and these fail', (_case, wrong, ids) => {
-    expect(failed(wrong).map(({ id }) => id)).toEqual(ids);
-  });
+  ])('%s is wrong → none throws, and these fail', (_case, wrong, ids) =>
+    expect(failed(wrong).map(({ id }) => id)).toEqual(ids),
+  );
 
   it('a URL that is a number is not shown', () => {
     const [, url] = failed({ htu: 7 });
@@ -103,13 +103,11 @@ describe('the claims of a proof', () => {
     ['nonce null', 'malformed_proof_claims', claims({ nonce: null })],
     ['nonce of anybody, where none is demanded', 'accepted', claims({ nonce: 'of another server' })],
     ['a claim nobody knows', 'accepted', claims({ somewhat: [{}] })],
-  ])('%s → %s', (_name, reason, item) => {
-    expect(judgeCase(item, verify)).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, item) => expect(judgeCase(item, verify)).toBe(reason));
 
-  it.each(['jti', 'htm', 'htu', 'iat', 'ath', 'nonce'])('%s malformed → the log names it', (claim) => {
-    expect(refusalOf(mint({ claims: { [claim]: {} } }))?.context).toEqual({ claim });
-  });
+  it.each(['jti', 'htm', 'htu', 'iat', 'ath', 'nonce'])('%s malformed → the log names it', (claim) =>
+    expect(refusalOf(mint({ claims: { [claim]: {} } }))?.context).toEqual({ claim }),
+  );
 
   it('iat a fraction → remembered until exactly 300 s later', () => {
     const proof = mint({ claims: { iat: now - 0.25 } });

@@ -107,9 +107,7 @@ describe('the header of a proof', () => {
       signedBy('RS256', keys.RS256, { jwk: { ...keys.RS256.jwk, crv: 'P-256' } }),
     ],
     ['jwk with what browsers export', 'accepted', jwk({ ext: true, key_ops: ['verify'] })],
-  ])('%s → %s', (_name, reason, item) => {
-    expect(judgeCase(item, verifyAll)).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, item) => expect(judgeCase(item, verifyAll)).toBe(reason));
 
   it.each([
     ['crit', { parameter: 'crit' }, header({ crit: [] })],
@@ -118,9 +116,9 @@ describe('the header of a proof', () => {
     ['no jwk', { defect: 'malformed' }, header({ jwk: undefined })],
     ['a jwk of another alg', { defect: 'alg_mismatch' }, header({ jwk: keys.RS256.jwk })],
     ['a jwk that is no point of the curve', { defect: 'not_on_curve' }, jwk({ y: key.jwk['x'] })],
-  ])('%s → the log says %j', (_name, context, { changes, request }) => {
-    expect(refusalOf(mint(changes), request)?.context).toEqual(context);
-  });
+  ])('%s → the log says %j', (_name, context, { changes, request }) =>
+    expect(refusalOf(mint(changes), request)?.context).toEqual(context),
+  );
 
   it.each(['ES384', 'EdDSA', 'RS256'] as const)('alg %s when it is not enabled → unsupported_proof_alg', (alg) => {
     expect(judgeCase(signedBy(alg, keys[alg]), verify)).toBe('unsupported_proof_alg');

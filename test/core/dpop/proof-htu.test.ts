@@ -36,9 +36,7 @@ describe('htu', () => {
     ['with a line feed', 'proof_url_mismatch', `${goodClaims.htu}\n`],
     ['with a bad escape', 'proof_url_mismatch', `${goodClaims.htu}%zz`],
     ['of another endpoint of the same host', 'proof_url_mismatch', 'https://api.example.com/other'],
-  ])('%s → %s', (_name, reason, htu) => {
-    expect(judge(mint({ claims: { htu } }))).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, htu) => expect(judge(mint({ claims: { htu } }))).toBe(reason));
 
   it.each([
     ['a path with a pipe, raw and escaped', '/a|b', 'https://api.example.com/a%7Cb', 'accepted'],
@@ -46,9 +44,9 @@ describe('htu', () => {
     ['a path that is no part of a URL, byte for byte', '/é', 'https://api.example.com/é', 'accepted'],
     ['a path that is no part of a URL, and another', '/é', 'https://api.example.com/e', 'proof_url_mismatch'],
     ['a path that is no part of a URL, and nothing', '/é', '', 'proof_url_mismatch'],
-  ])('%s', (_name, path, htu, reason) => {
-    expect(judge(mint({ claims: { htu } }), { url: { ...url, path } })).toBe(reason);
-  });
+  ])('%s', (_name, path, htu, reason) =>
+    expect(judge(mint({ claims: { htu } }), { url: { ...url, path } })).toBe(reason),
+  );
 
   it.each([
     ['http behind a proxy', 'http://api.example.com', goodClaims.htu, 'trustProxy with X-Forwarded-Proto'],

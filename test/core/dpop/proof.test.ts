@@ -25,11 +25,7 @@ describe('a valid proof', () => {
   it('says what has to be remembered, and how long', () => {
     expect(
       verify({ proof: mint(), method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }),
-    ).toStrictEqual({
-      jkt: thumbprintOf(key.jwk),
-      jti: 'the-first',
-      expires: now + 300,
-    });
+    ).toStrictEqual({ jkt: thumbprintOf(key.jwk), jti: 'the-first', expires: now + 300 });
   });
 
   it.each(allAlgorithms)('%s, signed by jose → accepted, and again with the cached key', async (alg) => {
@@ -108,17 +104,13 @@ describe('the shape of a proof', () => {
     ['the largest that is allowed', 'accepted', long(4096)],
     ['more than 4 KiB', 'proof_too_large', `${long(4096)}AAAA`],
     ['a megabyte', 'proof_too_large', 'A'.repeat(1_000_000)],
-  ])('%s → %s', (_name, reason, proof) => {
-    expect(judge(proof)).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, proof) => expect(judge(proof)).toBe(reason));
 
   it.each([
     ['a word', 'opaque', 'proof'],
     ['two parts', 'parts', `${first}.${second}`],
     ['padding', 'encoding', `${good}==`],
-  ])('%s → the log says %s', (_name, defect, proof) => {
-    expect(refusalOf(proof)?.context).toEqual({ defect });
-  });
+  ])('%s → the log says %s', (_name, defect, proof) => expect(refusalOf(proof)?.context).toEqual({ defect }));
 
   it('the largest that is allowed has close to 4096 characters', () => {
     expect(long(4096).length).toBeGreaterThan(4090);
@@ -133,9 +125,7 @@ describe('the key of a proof', () => {
     ['a thumbprint in other case', 'proof_key_mismatch', change({}, { jkt: thumbprintOf(key.jwk).toUpperCase() })],
     ['a thumbprint cut off', 'proof_key_mismatch', change({}, { jkt: thumbprintOf(key.jwk).slice(0, 42) })],
     ['signed by another key than its jwk', 'invalid_proof_signature', change({ signer: otherKey })],
-  ])('%s → %s', (_name, reason, item) => {
-    expect(judgeCase(item, createProofVerifier())).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, item) => expect(judgeCase(item, createProofVerifier())).toBe(reason));
 
   it.each([
     ['another jwk', 'proof_key_mismatch', change({ key: otherKey, signer: key })],
@@ -174,9 +164,9 @@ describe('the key of a proof', () => {
     ['in DER', der],
     ['of another proof', mint({ claims: { jti: 'another' } }).split('.')[2] ?? ''],
     ['over the claims alone', signText(second, 'ES256', key)],
-  ])('a signature %s → invalid_proof_signature', (_name, signature) => {
-    expect(judge(`${first}.${second}.${signature}`)).toBe('invalid_proof_signature');
-  });
+  ])('a signature %s → invalid_proof_signature', (_name, signature) =>
+    expect(judge(`${first}.${second}.${signature}`)).toBe('invalid_proof_signature'),
+  );
 
   it('claims changed after signing → invalid_proof_signature', () => {
     const changed = encode(JSON.stringify({ ...goodClaims, jti: 'the-second' }));
@@ -198,9 +188,7 @@ describe('the nonce of a proof', () => {
     ['two steps old', 'invalid_proof_nonce', nonces.issue(now - 240)],
     ['of the next step', 'invalid_proof_nonce', nonces.issue(now + 120)],
     ['of another secret', 'invalid_proof_nonce', foreign.issue(now)],
-  ])('%s → %s', (_name, reason, nonce) => {
-    expect(judge(mint({ claims: { nonce } }), {}, demanding)).toBe(reason);
-  });
+  ])('%s → %s', (_name, reason, nonce) => expect(judge(mint({ claims: { nonce } }), {}, demanding)).toBe(reason));
 
   it('missing or old → use_dpop_nonce on the wire', () => {
     expect(refusalOf(mint(), {}, demanding)?.failure.error).toBe('use_dpop_nonce');
@@ -221,13 +209,11 @@ describe('the nonce of a proof', () => {
   });
 });
 
-describe('options that cannot work', () => {
-  it.each([
-    ['no algorithm', 'algorithms: name at least one', []],
-    ['HS256', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES256', 'HS256']],
-    ['none', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['none']],
-    ['ES512', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES512']],
-  ])('%s → TypeError: %s', (_name, message, algorithms) => {
-    expect(() => createProofVerifier({ algorithms })).toThrow(new TypeError(message));
-  });
-});
+it.each([
+  ['no algorithm', 'algorithms: name at least one', []],
+  ['HS256', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES256', 'HS256']],
+  ['none', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['none']],
+  ['ES512', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES512']],
+])('options that cannot work: %s → TypeError: %s', (_name, message, algorithms) =>
+  expect(() => createProofVerifier({ algorithms })).toThrow(new TypeError(message)),
+);

@@ -42,19 +42,15 @@ describe.each([
   });
 });
 
-describe('sentinels', () => {
-  it.each([
-    ['their own credentials', { username: 'watcher', password: 'other' }, { username: 'watcher', password: 'other' }],
-    ['no credentials', undefined, { username: undefined, password: undefined }],
-  ])('%s → sent to them instead of the credentials of the URL', (_, sentinel, expected) => {
-    const { noted, client } = createNoting();
-    linkTo(client, 'redis+sentinel://user:pass@one:7000/gate', sentinel === undefined ? {} : { sentinel });
-    const [{ sentinelClientOptions }] = noted as [
-      { readonly sentinelClientOptions: Readonly<Record<string, unknown>> },
-    ];
-    const { username, password } = sentinelClientOptions;
-    expect({ username, password }).toEqual(expected);
-  });
+it.each([
+  ['their own credentials', { username: 'watcher', password: 'other' }, { username: 'watcher', password: 'other' }],
+  ['no credentials', undefined, { username: undefined, password: undefined }],
+])('sentinels: %s → sent to them instead of the credentials of the URL', (_, sentinel, expected) => {
+  const { noted, client } = createNoting();
+  linkTo(client, 'redis+sentinel://user:pass@one:7000/gate', sentinel === undefined ? {} : { sentinel });
+  const [{ sentinelClientOptions }] = noted as [{ readonly sentinelClientOptions: Readonly<Record<string, unknown>> }];
+  const { username, password } = sentinelClientOptions;
+  expect({ username, password }).toEqual(expected);
 });
 
 it('an error of a sentinel that is a string → an Error with its text', () => {
@@ -73,9 +69,8 @@ describe('tls', () => {
     expect(noted).toMatchObject([{ socket: { tls: true, ca: 'authority' } }]);
   });
 
-  it('a redis URL → TypeError', () => {
-    expect(() => linkTo(redis, 'redis://one:7000', { tls: {} })).toThrow(/^tls: needs a URL that begins with rediss$/);
-  });
+  it('a redis URL → TypeError', () =>
+    expect(() => linkTo(redis, 'redis://one:7000', { tls: {} })).toThrow(/^tls: needs a URL that begins with rediss$/));
 });
 
 it('a client without duplicate() → subscribing is a TypeError', async () => {
@@ -93,11 +88,7 @@ it('a link that is closed while it is prepared → not used', async () => {
   const link = { connect: async () => undefined, destroy: () => events.push('destroyed') } as unknown as RedisLink;
   const kept = keepLink(
     { isCluster: false, open: () => link },
-    {
-      prepare: () => prepared,
-      onReady: () => events.push('ready'),
-      onConnection: (state) => events.push(state),
-    },
+    { prepare: () => prepared, onReady: () => events.push('ready'), onConnection: (state) => events.push(state) },
   );
   kept.connect();
   kept.close();

@@ -86,9 +86,9 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await redis.command('KEYS', 'portcullis:gate:jti:*')).toMatch(/^\*1\r/);
   });
 
-  it.each(['', 'a b', 'a:b', 'x'.repeat(65)])('namespace %j → TypeError', async (namespace) => {
-    await expect(createRedisReplayStore(redis.url, { namespace })).rejects.toThrow(/^namespace: write 1 to 64/);
-  });
+  it.each(['', 'a b', 'a:b', 'x'.repeat(65)])('namespace %j → TypeError', (namespace) =>
+    expect(createRedisReplayStore(redis.url, { namespace })).rejects.toThrow(/^namespace: write 1 to 64/),
+  );
 
   it('the clock of the instance set back → a proof whose record has ended is refused as late', async () => {
     const setBack = await openStore(redis.url, { now: () => Date.now() / 1000 - 600 });

@@ -39,9 +39,9 @@ describe('a proof that may have been used before the store was there', () => {
     ['in the second of the start', 0, 'proof_before_start'],
     ['two minutes before', -120, 'proof_before_start'],
     ['in the next second', 1, undefined],
-  ])('made %s → %s', (_name, offset, reason) => {
-    expect(open({ now: start + 0.7 }).witness(start + (offset ?? 0))).toBe(reason);
-  });
+  ])('made %s → %s', (_name, offset, reason) =>
+    expect(open({ now: start + 0.7 }).witness(start + (offset ?? 0))).toBe(reason),
+  );
 
   it('with a nonce of the same store → accepted, and remembered', () => {
     const { store, witness } = open({ now: start });
@@ -88,9 +88,9 @@ describe('a proof that may have been used before the store was there', () => {
     expect(witness(start + 1)).toBeUndefined();
   });
 
-  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY])('since: %s → TypeError', (since) => {
-    expect(() => createMemoryReplayStore({ since })).toThrow('since: write seconds since the epoch');
-  });
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY])('since: %s → TypeError', (since) =>
+    expect(() => createMemoryReplayStore({ since })).toThrow('since: write seconds since the epoch'),
+  );
 });
 
 describe('a replay store in memory', () => {
@@ -212,9 +212,9 @@ describe('a replay store in memory', () => {
     expect(create).toThrow(new TypeError('capacity: write a whole number from 1 to 100000000'));
   });
 
-  it.each([1, 100_000_000])('a capacity of %s is allowed', (capacity) => {
-    expect(createMemoryReplayStore({ capacity }).size).toBe(0);
-  });
+  it.each([1, 100_000_000])('a capacity of %s is allowed', (capacity) =>
+    expect(createMemoryReplayStore({ capacity }).size).toBe(0),
+  );
 });
 
 it('pairs that differ → names that differ', () => {

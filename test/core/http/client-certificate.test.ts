@@ -43,9 +43,7 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(from(encode(der))).toBe(thumbprint);
   });
 
-  it('no header → none', () => {
-    expect(from(null)).toBeUndefined();
-  });
+  it('no header → none', () => expect(from(null)).toBeUndefined());
 
   it('from any other peer → ignored, unread', () => {
     expect(from(encode(der), '10.0.0.2')).toBeUndefined();
@@ -53,11 +51,8 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(read(request(encode(der)), undefined)).toBeUndefined();
   });
 
-  it.each(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0']] as const)(
-    'trust in every peer, as in %j → TypeError',
-    (trust) => {
-      expect(() => createReadClientCertificate('header', trust)).toThrow(/^clientCertificate: anybody could write/);
-    },
+  it.each(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0']] as const)('trust in every peer, as in %j → TypeError', (trust) =>
+    expect(() => createReadClientCertificate('header', trust)).toThrow(/^clientCertificate: anybody could write/),
   );
 
   it.each<[string, (text: string) => string]>([
@@ -93,9 +88,8 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(from(strayed)).toEqual(expect.objectContaining({ reason: 'bad_forwarded_header' }));
   });
 
-  it('no trusted peer → TypeError', () => {
-    expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/);
-  });
+  it('no trusted peer → TypeError', () =>
+    expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/));
 
   it('another source → TypeError', () => {
     expect(() => createReadClientCertificate('socket' as ClientCertificateSource, 'all')).toThrow(
@@ -126,7 +120,5 @@ describe('the connection', () => {
     ['without TLS', {}],
     ['without a certificate', { getPeerCertificate: () => ({}) }],
     ['that is gone', { getPeerCertificate: () => null }],
-  ])('%s → none, whatever a header says', (_name, connection) => {
-    expect(over(connection)).toBeUndefined();
-  });
+  ])('%s → none, whatever a header says', (_name, connection) => expect(over(connection)).toBeUndefined());
 });

@@ -60,9 +60,7 @@ describe('schemes and modes', () => {
 
   it.each(['', 'Basic', 'Bearer ', ' Bearer', 'Bearers', 'toString', '__proto__', 'ｂearer'])(
     'scheme "%s" → none that is known',
-    (scheme) => {
-      expect(parseAuthorizationScheme(scheme)).toBeUndefined();
-    },
+    (scheme) => expect(parseAuthorizationScheme(scheme)).toBeUndefined(),
   );
 
   it('several DPoP headers → passed on as joined, for the proof check to refuse', () => {
@@ -71,9 +69,8 @@ describe('schemes and modes', () => {
     expect(judge(list, 'allowed')).toMatchObject({ proof: 'one, two' });
   });
 
-  it('empty DPoP header next to Bearer → a proof was sent', () => {
-    expect(judge(headers(['Bearer a.b.c'], ''), 'allowed')).toBe('bearer_with_dpop_proof');
-  });
+  it('empty DPoP header next to Bearer → a proof was sent', () =>
+    expect(judge(headers(['Bearer a.b.c'], ''), 'allowed')).toBe('bearer_with_dpop_proof'));
 });
 
 describe('value of the Authorization header', () => {
@@ -99,9 +96,7 @@ describe('value of the Authorization header', () => {
     ['Digest with an escaped quote', 'Digest username="a\\", Bearer b", qop=auth', 'unsupported_scheme'],
     ['Digest with a quoted string before =', 'Digest realm="a", "b"=c', 'unsupported_scheme'],
     ['Digest with space around =', 'Digest realm = "a", qop = auth', 'unsupported_scheme'],
-  ])('%s → %s', (_name, value, reason) => {
-    expect(judge(rawHeaders(value), 'allowed')).toBe(reason);
-  });
+  ])('%s → %s', (_name, value, reason) => expect(judge(rawHeaders(value), 'allowed')).toBe(reason));
 
   it.each([
     ['Bearer  a.b.c', 'a.b.c'],
@@ -110,9 +105,9 @@ describe('value of the Authorization header', () => {
     ['Bearer a.b.c d', 'a.b.c d'],
     ['Bearer a.b.c ', 'a.b.c '],
     ['Bearer a=b,c=d', 'a=b,c=d'],
-  ])('"%s" → the token is everything after the spaces, for the token check', (value, token) => {
-    expect(judge(rawHeaders(value), 'allowed')).toMatchObject({ scheme: 'Bearer', token });
-  });
+  ])('"%s" → the token is everything after the spaces, for the token check', (value, token) =>
+    expect(judge(rawHeaders(value), 'allowed')).toMatchObject({ scheme: 'Bearer', token }),
+  );
 });
 
 describe('repeated Authorization headers', () => {
@@ -146,13 +141,12 @@ describe('repeated Authorization headers', () => {
     'Bearer a, b',
     'Bearer a, "\\, Bearer b',
     'Bearer "a\\", Bearer b\\',
-  ])('one header %j → the same as two', (value) => {
-    expect(judge(rawHeaders(value), 'allowed')).toBe('multiple_authorization_headers');
-  });
+  ])('one header %j → the same as two', (value) =>
+    expect(judge(rawHeaders(value), 'allowed')).toBe('multiple_authorization_headers'),
+  );
 
-  it('the scheme is not checked first: two headers of a scheme that is off → multiple_authorization_headers', () => {
-    expect(judge(headers(['DPoP a', 'DPoP b'], 'p'), 'off')).toBe('multiple_authorization_headers');
-  });
+  it('the scheme is not checked first: two headers of a scheme that is off → multiple_authorization_headers', () =>
+    expect(judge(headers(['DPoP a', 'DPoP b'], 'p'), 'off')).toBe('multiple_authorization_headers'));
 });
 
 describe('size', () => {
@@ -167,9 +161,8 @@ describe('size', () => {
     expect(judge(headers([`DPoP ${'a'.repeat(8193)}`], 'p'), 'allowed')).toBe('token_too_large');
   });
 
-  it('missing proof and a token too large → the proof is missed first', () => {
-    expect(judge(headers([`DPoP ${'a'.repeat(8193)}`]), 'allowed')).toBe('missing_dpop_proof');
-  });
+  it('missing proof and a token too large → the proof is missed first', () =>
+    expect(judge(headers([`DPoP ${'a'.repeat(8193)}`]), 'allowed')).toBe('missing_dpop_proof'));
 });
 
 describe('any header at all', () => {
@@ -213,7 +206,7 @@ describe('any header at all', () => {
     ['escaped quotation marks', '\\"'.repeat(8000)],
     ['commas', ','.repeat(16_000)],
     ['spaces', `a${' '.repeat(16_000)}=`],
-  ])('16 KiB of %s → refused as repeated', (_name, text) => {
-    expect(judge(rawHeaders(`Bearer ${text},`), 'allowed')).toBe('multiple_authorization_headers');
-  });
+  ])('16 KiB of %s → refused as repeated', (_name, text) =>
+    expect(judge(rawHeaders(`Bearer ${text},`), 'allowed')).toBe('multiple_authorization_headers'),
+  );
 });

@@ -26,9 +26,7 @@ it.each([
   ['fe80::1:2:3:4', 'fe80:0:0:0::/64'],
   ['fe80::1%eth0.5', 'fe80:0:0:0::/64'],
   ['unknown', 'unknown'],
-])('%s → %s', (address, name) => {
-  expect(namePeer(address)).toBe(name);
-});
+])('%s → %s', (address, name) => expect(namePeer(address)).toBe(name));
 
 /** Files that read the address of a peer or a client, and their reason. Add a file only after you have read its counts. */
 const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' | 'shows' | 'trusts'>> = {

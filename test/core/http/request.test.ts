@@ -8,6 +8,6 @@ it.each([
   [{ url: 'https://api.test/x', target: '/a%2Fb?c' }, '/a%2Fb'],
   [{ url: `https://api.test/reset/${token}/now` }, '/reset/***/now'],
   [{ url: 'https://api.test/eyJ' }, '/eyJ'],
-])('%j → %s', (request, path) => {
-  expect(readSentPath({ method: 'GET', headers: new Headers(), ...request })).toBe(path);
-});
+])('%j → %s', (request, path) =>
+  expect(readSentPath({ method: 'GET', headers: new Headers(), ...request })).toBe(path),
+);

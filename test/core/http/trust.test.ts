@@ -2,17 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { parseTrust } from '../../../src/core/http/external-url.ts';
 
 describe('trusted peers', () => {
-  it.each(['127.0.0.1', '::1', '10.0.0.1', undefined, 'no address'])('none: %s → untrusted', (peer) => {
-    expect(parseTrust('none')(peer)).toBe(false);
-  });
+  it.each(['127.0.0.1', '::1', '10.0.0.1', undefined, 'no address'])('none: %s → untrusted', (peer) =>
+    expect(parseTrust('none')(peer)).toBe(false),
+  );
 
-  it.each(['127.0.0.1', '::1', '203.0.113.9', undefined])('all: %s → trusted', (peer) => {
-    expect(parseTrust('all')(peer)).toBe(true);
-  });
+  it.each(['127.0.0.1', '::1', '203.0.113.9', undefined])('all: %s → trusted', (peer) =>
+    expect(parseTrust('all')(peer)).toBe(true),
+  );
 
-  it('empty list → no peer is trusted', () => {
-    expect(parseTrust([])('127.0.0.1')).toBe(false);
-  });
+  it('empty list → no peer is trusted', () => expect(parseTrust([])('127.0.0.1')).toBe(false));
 
   it.each([
     ['192.0.2.1', '192.0.2.1', true],
@@ -100,7 +98,5 @@ describe('malformed entries', () => {
     expect(parse).toThrow('Write each as in 192.0.2.1, 10.0.0.0/8, 2001:db8::1 or fd00::/8');
   });
 
-  it('the entry is not echoed', () => {
-    expect(() => parseTrust(['user:secret@proxy'])).toThrow(/^(?!.*secret)/s);
-  });
+  it('the entry is not echoed', () => expect(() => parseTrust(['user:secret@proxy'])).toThrow(/^(?!.*secret)/s));
 });

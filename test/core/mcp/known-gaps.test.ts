@@ -14,7 +14,7 @@ import { createKeySet, type ManagedKeySet } from '../../../src/core/keys/key-set
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { type GateProcess, startGate } from '../../support/gate-process.ts';
 import { send } from '../../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 
 /** Gaps of other MCP servers and gateways: the library and the gate respond alike. */
 const resource = 'http://localhost:9/mcp';
@@ -40,7 +40,7 @@ interface Arrived {
   readonly body: unknown;
 }
 const arrived: Arrived[] = [];
-let provider: TestProvider;
+const provider = await useTestProvider();
 
 /** An MCP server that knows nothing of OAuth. It streams events to GET, from the one after `Last-Event-ID`. */
 async function respond(incoming: IncomingMessage & { readonly body?: unknown }): Promise<readonly string[]> {
@@ -117,11 +117,6 @@ async function openGate(): Promise<Protected> {
     },
   };
 }
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider?.close());
 
 describe.each([
   ['library', openLibrary],

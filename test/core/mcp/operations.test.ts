@@ -28,9 +28,7 @@ describe('parseMessages', () => {
     ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['a byte order mark', '\ufeff{"method":"ping"}'],
     ['two values', '{"method":"ping"}{"method":"tools/call"}'],
-  ])('%s → undefined', (_input, body) => {
-    expect(parseMessages(Buffer.from(body))).toBeUndefined();
-  });
+  ])('%s → undefined', (_input, body) => expect(parseMessages(Buffer.from(body))).toBeUndefined());
 
   it.each([
     ['a call', JSON.stringify(call), { list: [call], isBatch: false }],
@@ -41,9 +39,7 @@ describe('parseMessages', () => {
       '{"method":"x","params":{"arguments":{"Name":1}}}',
       expect.objectContaining({ isBatch: false }),
     ],
-  ])('%s → its messages', (_input, body, expected) => {
-    expect(parseMessages(Buffer.from(body))).toEqual(expected);
-  });
+  ])('%s → its messages', (_input, body, expected) => expect(parseMessages(Buffer.from(body))).toEqual(expected));
 });
 
 it.each<readonly [string, unknown]>([
@@ -52,9 +48,7 @@ it.each<readonly [string, unknown]>([
   ['an empty array', []],
   ['101 levels', JSON.parse(nested(100))],
   ['a method that is a number', { method: 1 }],
-])('parsed body: %s → undefined', (_input, body) => {
-  expect(readMessages(body)).toBeUndefined();
-});
+])('parsed body: %s → undefined', (_input, body) => expect(readMessages(body)).toBeUndefined());
 
 it.each<readonly [string | null, string | null, boolean]>([
   ['application/json', null, true],
@@ -66,9 +60,9 @@ it.each<readonly [string | null, string | null, boolean]>([
   ['application/jsonp', null, false],
   ['text/plain', null, false],
   [null, null, false],
-])('Content-Type %s, Content-Encoding %s → %s', (type, encoding, expected) => {
-  expect(announcesJson(type, encoding)).toBe(expected);
-});
+])('Content-Type %s, Content-Encoding %s → %s', (type, encoding, expected) =>
+  expect(announcesJson(type, encoding)).toBe(expected),
+);
 
 const tool = (name: string | undefined) => [{ kind: 'tools', name }];
 const resource = (name: string | undefined) => [{ kind: 'resources', name }];
@@ -101,9 +95,7 @@ it.each<readonly [string, object, readonly object[]]>([
   ['tools/list', { method: 'tools/list' }, []],
   ['TOOLS/CALL', { ...call, method: 'TOOLS/CALL' }, []],
   ['a response', { id: 1, result: {} }, []],
-])('%s → its operations', (_input, message, expected) => {
-  expect(readOperations(message as never)).toEqual(expected);
-});
+])('%s → its operations', (_input, message, expected) => expect(readOperations(message as never)).toEqual(expected));
 
 it.each<readonly [string, string | null, readonly object[]]>([
   ['tools/call', 'a', tool('a')],
@@ -111,9 +103,9 @@ it.each<readonly [string, string | null, readonly object[]]>([
   ['resources/subscribe', 'a:b', resource(undefined)],
   ['subscriptions/listen', null, resource(undefined)],
   ['tools/list', null, []],
-])('headers %s and %s → their operations', (method, name, expected) => {
-  expect(readHeaderOperations(method, name)).toEqual(expected);
-});
+])('headers %s and %s → their operations', (method, name, expected) =>
+  expect(readHeaderOperations(method, name)).toEqual(expected),
+);
 
 describe('createOperationTable', () => {
   const find = createOperationTable({
@@ -133,13 +125,11 @@ describe('createOperationTable', () => {
     [{ kind: 'resources', name: 'file:///notes/x' }, 'exact'],
     [{ kind: 'resources', name: 'file:///other' }, undefined],
     [{ kind: 'resources', name: undefined }, undefined],
-  ])('%j → %s', (operation, entry) => {
-    expect(find(operation)).toBe(entry);
-  });
+  ])('%j → %s', (operation, entry) => expect(find(operation)).toBe(entry));
 
-  it.each(['', 'a*b', '**', '*a'])('key "%s" → TypeError', (key) => {
-    expect(() => createOperationTable({ tools: { [key]: 1 } })).toThrow(TypeError);
-  });
+  it.each(['', 'a*b', '**', '*a'])('key "%s" → TypeError', (key) =>
+    expect(() => createOperationTable({ tools: { [key]: 1 } })).toThrow(TypeError),
+  );
 });
 
 const headers = (method?: string | readonly string[], name?: string | readonly string[]) => ({
@@ -166,9 +156,9 @@ it.each<readonly [string, object, ReturnType<typeof headers>, boolean]>([
   ['a URI', { method: 'resources/read', params: { uri: 'a:b' } }, headers('resources/read', 'a:b'), true],
   ['a method for a response', { id: 1, result: {} }, headers('tools/call'), false],
   ['a name where the body has none', { method: 'tools/call' }, headers(undefined, 'a'), false],
-])('headers: %s → %4$s', (_input, message, given, expected) => {
-  expect(matchesHeaders({ list: [message as never], isBatch: false }, given)).toBe(expected);
-});
+])('headers: %s → %4$s', (_input, message, given, expected) =>
+  expect(matchesHeaders({ list: [message as never], isBatch: false }, given)).toBe(expected),
+);
 it('headers: a batch with a header → false', () => {
   expect(matchesHeaders({ list: [call], isBatch: true }, headers('tools/call'))).toBe(false);
   expect(matchesHeaders({ list: [call], isBatch: true }, headers())).toBe(true);
@@ -182,6 +172,4 @@ it.each([
   ['=?base64?/w==?=', undefined],
   ['=?base64?YQ==', undefined],
   ['=?quoted?YQ==?=', undefined],
-])('Mcp-Name %s → %s', (value, expected) => {
-  expect(decodeHeaderName(value)).toBe(expected);
-});
+])('Mcp-Name %s → %s', (value, expected) => expect(decodeHeaderName(value)).toBe(expected));

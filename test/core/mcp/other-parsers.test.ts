@@ -120,15 +120,13 @@ it.each([
   ['__proto__ of notifications', '{"method":"x","params":{"notifications":{"__proto__":{"a":1}}}}'],
   ['a lone surrogate', '{"method":"tools/call","params":{"name":"\\ud800"}}'],
   ['a member of ref in another case', '{"method":"completion/complete","params":{"ref":{"name":"a","Name":"b"}}}'],
-])('%s → malformed', (_input, text) => {
-  expect(describeOperations(text)).toBeUndefined();
-});
+])('%s → malformed', (_input, text) => expect(describeOperations(text)).toBeUndefined());
 
 it.each<readonly [string, object, readonly string[]]>([
   ['a prompt', { type: 'ref/prompt', name: 'greet' }, ['prompts greet']],
   ['a template', { type: 'ref/resource', uri: 'file:///a/{b}' }, ['resources file:///a/{b}']],
   ['both', { type: 'ref/prompt', name: 'greet', uri: 'file:///a' }, ['prompts greet', 'resources file:///a']],
   ['neither', { type: 'ref/prompt' }, ['prompts undefined']],
-])('completion/complete of %s → its entries', (_ref, ref, operations) => {
-  expect(describeOperations(JSON.stringify({ method: 'completion/complete', params: { ref } }))).toEqual(operations);
-});
+])('completion/complete of %s → its entries', (_ref, ref, operations) =>
+  expect(describeOperations(JSON.stringify({ method: 'completion/complete', params: { ref } }))).toEqual(operations),
+);

@@ -113,9 +113,7 @@ describe('a URI → its entry, or malformed_message', () => {
     ['file:///public/admin/', 'malformed_message'],
     ['file:///public/admin/a', 'file:///public/admin/*'],
     ['file:///docs/a/?b#c', 'file:///docs/*'],
-  ])('%j → %s', (uri, expected) => {
-    expect(decide(find, uri)).toBe(expected);
-  });
+  ])('%j → %s', (uri, expected) => expect(decide(find, uri)).toBe(expected));
 
   it('a URI that is encoded 100,000 times → malformed_message; a URI with 1,000 encoded characters → its entry', () => {
     expect(decide(find, `file:///public/%${'25'.repeat(100_000)}2e`)).toBe('malformed_message');
@@ -141,9 +139,7 @@ describe('a URI → its entry, or malformed_message', () => {
     ['https://{host}/a', 'https://*'],
     ['https://a.example{/path}', 'https://*'],
     ['{+uri}', 'malformed_message'],
-  ])('template %s → %s', (template, expected) => {
-    expect(decide(find, template, true)).toBe(expected);
-  });
+  ])('template %s → %s', (template, expected) => expect(decide(find, template, true)).toBe(expected));
 
   it('a refusal → its normal form as `expected`, for the log only', () => {
     const refused = find({ kind: 'resources', name: 'file:///public/../docs/1' }) as Refused;
@@ -154,23 +150,21 @@ describe('a URI → its entry, or malformed_message', () => {
   });
 });
 
-describe('a key that is not in normal form → TypeError that states it', () => {
-  it.each([
-    [['admin'], 'scheme://…'],
-    [['HTTPS://a.example/b'], 'write "https://a.example/b"'],
-    [['https://A.example/*'], 'write "https://a.example/"'],
-    [['file:///my docs/*'], 'write "file:///my%20docs/"'],
-    [['file:///a/../b'], 'write "file:///b"'],
-    [['file:///a//b'], 'in normal form'],
-    [['file:///notes*'], 'write "file:///notes/*"'],
-    [['urn:isbn:*'], 'ends within a segment'],
-    [['note://a/?b*'], 'ends within a segment'],
-    [['note://a/%61', 'note://a/a'], 'two keys'],
-    [['note://A/*', 'note://a/*'], 'two keys'],
-  ])('%j → %s', (names, message) => {
-    expect(() => tableOf(names)).toThrow(message);
-    expect(() => tableOf(names)).toThrow(TypeError);
-  });
+it.each([
+  [['admin'], 'scheme://…'],
+  [['HTTPS://a.example/b'], 'write "https://a.example/b"'],
+  [['https://A.example/*'], 'write "https://a.example/"'],
+  [['file:///my docs/*'], 'write "file:///my%20docs/"'],
+  [['file:///a/../b'], 'write "file:///b"'],
+  [['file:///a//b'], 'in normal form'],
+  [['file:///notes*'], 'write "file:///notes/*"'],
+  [['urn:isbn:*'], 'ends within a segment'],
+  [['note://a/?b*'], 'ends within a segment'],
+  [['note://a/%61', 'note://a/a'], 'two keys'],
+  [['note://A/*', 'note://a/*'], 'two keys'],
+])('a key that is not in normal form → TypeError that states it: %j → %s', (names, message) => {
+  expect(() => tableOf(names)).toThrow(message);
+  expect(() => tableOf(names)).toThrow(TypeError);
 });
 
 /** Random spellings of paths, of which many read as another resource. */

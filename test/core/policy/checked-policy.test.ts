@@ -49,11 +49,9 @@ function schemaOf(validate: (value: unknown) => object): StandardSchemaV1 {
   return { '~standard': { version: 1, vendor: 'test', validate } } as StandardSchemaV1; // as of code without types
 }
 
-describe('no requirements', () => {
-  it('any valid token is accepted, and its claims are unchanged', async () => {
-    const token = tokenOf({});
-    expect(await judge({}, token)).toBe(token.claims);
-  });
+it('no requirements: any valid token is accepted, and its claims are unchanged', async () => {
+  const token = tokenOf({});
+  expect(await judge({}, token)).toBe(token.claims);
 });
 
 describe('scopes: all of them', () => {
@@ -63,9 +61,7 @@ describe('scopes: all of them', () => {
     ['the one scope', needed, 'read:messages'],
     ['the scope among others', needed, 'openid read:messages profile'],
     ['all of several', { scopes: ['a', 'b'] }, 'b c a'],
-  ])('%s → let through', async (_name, policy, scope) => {
-    expect(await reasonOf(policy, { scope })).toBe('granted');
-  });
+  ])('%s → let through', async (_name, policy, scope) => expect(await reasonOf(policy, { scope })).toBe('granted'));
 
   it.each<[string, Policy, string | undefined]>([
     ['no scope', needed, undefined],
@@ -86,9 +82,8 @@ describe('scopes: all of them', () => {
     });
   });
 
-  it('a permission of that name is not a scope', async () => {
-    expect(await reasonOf(needed, { permissions: ['read:messages'] })).toBe('insufficient_scope');
-  });
+  it('a permission of that name is not a scope', async () =>
+    expect(await reasonOf(needed, { permissions: ['read:messages'] })).toBe('insufficient_scope'));
 });
 
 describe('anyScope: one of them', () => {
@@ -99,13 +94,10 @@ describe('anyScope: one of them', () => {
     ['openid admin', 'granted'],
     ['openid', 'no_accepted_scope'],
     [undefined, 'no_accepted_scope'],
-  ])('%j → %s', async (scope, reason) => {
-    expect(await reasonOf(policy, { scope })).toBe(reason);
-  });
+  ])('%j → %s', async (scope, reason) => expect(await reasonOf(policy, { scope })).toBe(reason));
 
-  it('the refusal names them all', async () => {
-    await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ scopes: ['read:messages', 'admin'] });
-  });
+  it('the refusal names them all', () =>
+    expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ scopes: ['read:messages', 'admin'] }));
 });
 
 describe('permissions: all of them', () => {
@@ -119,13 +111,10 @@ describe('permissions: all of them', () => {
     ['a b', 'missing_permission'],
     [{ a: true, b: true }, 'missing_permission'],
     [undefined, 'missing_permission'],
-  ])('%j → %s', async (permissions, reason) => {
-    expect(await reasonOf(policy, { permissions })).toBe(reason);
-  });
+  ])('%j → %s', async (permissions, reason) => expect(await reasonOf(policy, { permissions })).toBe(reason));
 
-  it('a scope of that name is not a permission', async () => {
-    expect(await reasonOf(policy, { scope: 'a b' })).toBe('missing_permission');
-  });
+  it('a scope of that name is not a permission', async () =>
+    expect(await reasonOf(policy, { scope: 'a b' })).toBe('missing_permission'));
 
   it('are read from the claim that the issuer uses', async () => {
     const claims = { roles: ['a', 'b'] };
@@ -153,13 +142,11 @@ describe('audience: one of them, in addition to the server’s', () => {
     ['orders', 'Orders', 'invalid_audience'],
     ['orders', 'orders ', 'invalid_audience'],
     ['orders', undefined, 'invalid_audience'],
-  ])('%j, aud %j → %s', async (audience, aud, reason) => {
-    expect(await reasonOf({ audience }, { aud })).toBe(reason);
-  });
+  ])('%j, aud %j → %s', async (audience, aud, reason) => expect(await reasonOf({ audience }, { aud })).toBe(reason));
 
-  it.each([[[]], [''], [['']], [7], [[7]]])('%j → TypeError', (audience) => {
-    expect(() => checkPolicy({ audience } as unknown as Policy)).toThrow(TypeError);
-  });
+  it.each([[[]], [''], [['']], [7], [[7]]])('%j → TypeError', (audience) =>
+    expect(() => checkPolicy({ audience } as unknown as Policy)).toThrow(TypeError),
+  );
 });
 
 describe('acr and maxAge: how the user signed in', () => {
@@ -183,9 +170,7 @@ describe('acr and maxAge: how the user signed in', () => {
     [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now }, 'granted'],
     [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now - 99 }, 'authentication_too_old'],
     [{ acr: 'gold', maxAge: 60 }, { auth_time: now }, 'unaccepted_acr'],
-  ])('%j, token with %j → %s', async (policy, claims, reason) => {
-    expect(await reasonOf(policy, claims)).toBe(reason);
-  });
+  ])('%j, token with %j → %s', async (policy, claims, reason) => expect(await reasonOf(policy, claims)).toBe(reason));
 
   it.each<[Policy, object]>([
     [{ acr: 'gold' }, { acrValues: ['gold'], maxAge: undefined }],
@@ -194,9 +179,9 @@ describe('acr and maxAge: how the user signed in', () => {
       { acr: ['gold', 'silver'], maxAge: 5 },
       { acrValues: ['gold', 'silver'], maxAge: 5 },
     ],
-  ])('%j → the refusal tells the whole of it, so that the client steps up once', async (policy, stepUp) => {
-    await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ stepUp });
-  });
+  ])('%j → the refusal tells the whole of it, so that the client steps up once', (policy, stepUp) =>
+    expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ stepUp }),
+  );
 
   it('too long ago → the refusal states the maximum age', async () => {
     const stepUp = { acrValues: [], maxAge: 5 };
@@ -223,9 +208,9 @@ describe('claims: what a schema gives', () => {
     ],
   ] as const;
 
-  it.each(schemas)('%s: its output is what the handler gets', async (_name, claims) => {
-    expect(await judge({ claims }, tokenOf({ sub: 'alice', level: '3' }))).toEqual({ sub: 'alice', level: 3 });
-  });
+  it.each(schemas)('%s: its output is what the handler gets', async (_name, claims) =>
+    expect(await judge({ claims }, tokenOf({ sub: 'alice', level: '3' }))).toEqual({ sub: 'alice', level: 3 }),
+  );
 
   it.each(schemas)(
     '%s: what does not fit → unaccepted_claims, with the first member and no value',
@@ -310,9 +295,7 @@ describe('anyOf: one is enough', () => {
     [{ permissions: ['messages:read'] }, 'granted'],
     [{ scope: 'messages:read', permissions: ['read:messages'] }, 'insufficient_scope'],
     [{}, 'insufficient_scope'],
-  ])('a token with %j → %s', async (claims, reason) => {
-    expect(await reasonOf(policy, claims)).toBe(reason);
-  });
+  ])('a token with %j → %s', async (claims, reason) => expect(await reasonOf(policy, claims)).toBe(reason));
 
   it('the first says what is refused', async () => {
     expect(await reasonOf(anyOf({ permissions: ['a'] }, { scopes: ['b'] }, { acr: 'gold' }), {})).toBe(
@@ -392,19 +375,15 @@ describe('allOf: none may be missing', () => {
   });
 });
 
-describe('scopes of the challenge', () => {
-  it.each<[Policy<unknown> | undefined, readonly string[]]>([
-    [undefined, []],
-    [{}, []],
-    [{ permissions: ['a'] }, []],
-    [{ scopes: ['a'], anyScope: ['b', 'c'] }, ['a', 'b', 'c']],
-    [allOf({ scopes: ['a'] }, { scopes: ['b', 'a'] }), ['a', 'b']],
-    [anyOf({ permissions: ['p'] }, { scopes: ['a'] }, { scopes: ['b'] }), ['a']],
-    [anyOf({ permissions: ['p'] }, { permissions: ['q'] }), []],
-  ])('%j → %j', (policy, scopes) => {
-    expect(namedScopes(policy)).toEqual(scopes);
-  });
-});
+it.each<[Policy<unknown> | undefined, readonly string[]]>([
+  [undefined, []],
+  [{}, []],
+  [{ permissions: ['a'] }, []],
+  [{ scopes: ['a'], anyScope: ['b', 'c'] }, ['a', 'b', 'c']],
+  [allOf({ scopes: ['a'] }, { scopes: ['b', 'a'] }), ['a', 'b']],
+  [anyOf({ permissions: ['p'] }, { scopes: ['a'] }, { scopes: ['b'] }), ['a']],
+  [anyOf({ permissions: ['p'] }, { permissions: ['q'] }), []],
+])('scopes of the challenge: %j → %j', (policy, scopes) => expect(namedScopes(policy)).toEqual(scopes));
 
 describe('undefined, or an invalid result', () => {
   it.each(['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'])('{ %s: undefined } → TypeError', (name) => {
@@ -430,16 +409,16 @@ describe('undefined, or an invalid result', () => {
     ['a promise of another realm', () => foreign('Promise.resolve({ issues: [{ message: "no" }] })')],
     ['a list of another realm', () => foreign('({ issues: [{ message: "no" }] })')],
     ['issues that are no list', () => ({ issues: true, value: {} })],
-  ])('%s that refuses → refused', async (_name, make) => {
-    expect(await reasonOf(giving(make()), {})).toBe('unaccepted_claims');
-  });
+  ])('%s that refuses → refused', async (_name, make) =>
+    expect(await reasonOf(giving(make()), {})).toBe('unaccepted_claims'),
+  );
 
   it.each([
     ['a thenable', () => thenable({ value: { sub: 'given' } })],
     ['a promise of another realm', () => foreign('Promise.resolve({ value: { sub: "given" } })')],
-  ])('%s that gives claims → awaited', async (_name, make) => {
-    expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' });
-  });
+  ])('%s that gives claims → awaited', async (_name, make) =>
+    expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' }),
+  );
 
   it.each([
     ['{}', {}],
@@ -449,9 +428,9 @@ describe('undefined, or an invalid result', () => {
     ['null', null],
     ['a value that is not its own', Object.create({ value: {} })],
     ['a promise of {}', Promise.resolve({})],
-  ])('%s → TypeError, no request is admitted', async (_name, result) => {
-    await expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value');
-  });
+  ])('%s → TypeError, no request is admitted', (_name, result) =>
+    expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value'),
+  );
 });
 
 describe('a policy that cannot work → TypeError that says the fix', () => {

@@ -38,9 +38,9 @@ describe('claimConditions', () => {
     ['path', { claim: ['realm', 'roles'], contains: 'admin' }, { realm: { roles: ['admin'] } }, true],
     ['path through an array', { claim: ['realm', '0'], equals: 'a' }, { realm: ['a'] }, false],
     ['inherited member', { claim: ['constructor', 'name'], equals: 'Object' }, {}, false],
-  ])('%s', async (_name, condition, claims, isMet) => {
-    expect(await outcomeOf({ claimConditions: [condition] }, claims)).toBe(isMet ? 'granted' : 'claim_not_allowed');
-  });
+  ])('%s', async (_name, condition, claims, isMet) =>
+    expect(await outcomeOf({ claimConditions: [condition] }, claims)).toBe(isMet ? 'granted' : 'claim_not_allowed'),
+  );
 
   it('several conditions → all must hold, after scopes and before acr', async () => {
     const claimConditions = [
@@ -140,9 +140,9 @@ describe('implies', () => {
     ['of two, one included twice', { a: ['b', 'b'], b: ['a'] }],
     ['beside scopes that end', { a: ['b', 'c'], c: ['a'], d: ['a'] }],
     ['at the end of a chain', { ...chain, [`s${length}`]: ['s19000'] }],
-  ])('a cycle %s → TypeError', (_where, implies) => {
-    expect(() => checkPolicy({ implies })).toThrow(new TypeError('policy: implies has a cycle'));
-  });
+  ])('a cycle %s → TypeError', (_where, implies) =>
+    expect(() => checkPolicy({ implies })).toThrow(new TypeError('policy: implies has a cycle')),
+  );
 
   it('random hierarchies → grants what following each inclusion does', () => {
     const names = Array.from({ length: 8 }, (_, at) => `s${at}`);
@@ -209,9 +209,7 @@ describe('actor', () => {
     ['null', {}, { act: null }, 'malformed_actor'],
     ['array', {}, { act: [act] }, 'malformed_actor'],
     ['nested string', {}, { act: { ...act, act: 'x' } }, 'malformed_actor'],
-  ])('%s', async (_name, policy, claims, expected) => {
-    expect(await outcomeOf(policy, claims)).toBe(expected);
-  });
+  ])('%s', async (_name, policy, claims, expected) => expect(await outcomeOf(policy, claims)).toBe(expected));
 
   it('access.actor → the outermost actor without other members, not in JSON', async () => {
     const authorize = (claims: Claims) =>
@@ -249,6 +247,4 @@ it.each<[string, unknown]>([
   ['actor with another member', { actor: [{ sub: 'a', act: {} }] }],
   ['actor with an issuer that is not a string', { actor: [{ sub: 'a', iss: 1 }] }],
   ['actor null', { actor: [null] }],
-])('%s → TypeError', (_name, policy) => {
-  expect(() => checkPolicy(policy as Policy)).toThrow(TypeError);
-});
+])('%s → TypeError', (_name, policy) => expect(() => checkPolicy(policy as Policy)).toThrow(TypeError));

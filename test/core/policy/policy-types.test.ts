@@ -147,9 +147,9 @@ describe('routes', () => {
     () => protect({ scope: ['read'] }, () => new Response()),
     // @ts-expect-error no schema
     () => protect({ claims: { sub: 'string' } }, () => new Response()),
-  ])('a policy that cannot work is refused by the compiler, and where it is mounted (%#)', (mount) => {
-    expect(mount).toThrow(/^policy: /);
-  });
+  ])('a policy that cannot work is refused by the compiler, and where it is mounted (%#)', (mount) =>
+    expect(mount).toThrow(/^policy: /),
+  );
 });
 
 describe('options', () => {

@@ -85,9 +85,7 @@ describe('schemes and the place of the error', () => {
     ],
     ['required', 'DPoP', [['DPoP', { realm, ...error, algs }]]],
     ['required', 'Bearer', [['DPoP', { realm, ...error, algs }]]],
-  ])('mode %s, %s was used → %j', (mode, scheme, challenges) => {
-    expect(format({ mode, scheme })).toEqual(challenges);
-  });
+  ])('mode %s, %s was used → %j', (mode, scheme, challenges) => expect(format({ mode, scheme })).toEqual(challenges));
 
   it('no credentials → no error on any challenge (RFC 6750 §3.1)', () => {
     expect(format({ failure: failures.missing_credentials })).toEqual([
@@ -100,12 +98,7 @@ describe('schemes and the place of the error', () => {
     expect(format({ ...added, failure: failures.insufficient_scope })).toEqual([
       [
         'Bearer',
-        {
-          realm,
-          error: 'insufficient_scope',
-          error_description: failures.insufficient_scope.description,
-          ...shown,
-        },
+        { realm, error: 'insufficient_scope', error_description: failures.insufficient_scope.description, ...shown },
       ],
       ['DPoP', { realm, algs, ...shown }],
     ]);
@@ -137,9 +130,9 @@ describe('schemes and the place of the error', () => {
       ],
     ],
     ['required', 'DPoP', [['DPoP', { realm, ...error, algs, ...shown }]]],
-  ])('bare style, mode %s, %s was used → no parameters for Bearer, all for DPoP', (mode, scheme, challenges) => {
-    expect(format({ ...added, style: 'bare', mode, scheme })).toEqual(challenges);
-  });
+  ])('bare style, mode %s, %s was used → no parameters for Bearer, all for DPoP', (mode, scheme, challenges) =>
+    expect(format({ ...added, style: 'bare', mode, scheme })).toEqual(challenges),
+  );
 
   it('bare style, the whole text, once, as it goes over the wire', () => {
     expect(formatChallenge({ ...settings, style: 'bare' }, facts)).toBe(

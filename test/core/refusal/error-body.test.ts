@@ -34,9 +34,9 @@ describe('forms of error bodies', () => {
       { type: 'about:blank', title: 'Unauthorized', status: 401, detail: 'It has expired.', error: 'invalid_token' },
     ],
     ['problem', notFound, { type: 'about:blank', title: 'Not Found', status: 404, detail: 'Not Found' }],
-  ])('%s of %j → %j', (format, report, body) => {
-    expect(JSON.parse(errorBodyFormats[format](report).body)).toEqual(body);
-  });
+  ])('%s of %j → %j', (format, report, body) =>
+    expect(JSON.parse(errorBodyFormats[format](report).body)).toEqual(body),
+  );
 
   it.each<[Format, string]>([
     ['detail', 'application/json'],
@@ -60,9 +60,9 @@ describe('forms of error bodies', () => {
     [431, 'Request Header Fields Too Large'],
     [500, 'Internal Server Error'],
     [503, 'Service Unavailable'],
-  ])('problem of status %i → title %s', (status, title) => {
-    expect(JSON.parse(errorBodyFormats.problem({ status, description: 'It is so.' }).body)).toMatchObject({ title });
-  });
+  ])('problem of status %i → title %s', (status, title) =>
+    expect(JSON.parse(errorBodyFormats.problem({ status, description: 'It is so.' }).body)).toMatchObject({ title }),
+  );
 
   it('every status of the table of reasons → has a phrase', () => {
     for (const { status } of Object.values(failures)) expect(statusPhrases.get(status)).toMatch(/^[A-Z]/);

@@ -23,9 +23,7 @@ describe('endAtExpiry', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: 1_900_000_000_000 });
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   it.each([
     ['a fraction of a second', 0.5],

@@ -134,19 +134,17 @@ describe('a flood of distinct tokens', () => {
   });
 });
 
-describe('shared objects of requests', () => {
-  it('claims and scopes cannot be changed by a handler', async () => {
-    const { call } = createCase();
-    const headers = { ...issuer.headers({ scope, permissions: ['a'], nested: { list: [{}] } }) };
-    const { claims, scopes } = await call(headers);
-    const change = (target: object) => () => Object.assign(target, { changed: true });
-    expect(change(claims)).toThrow(TypeError);
-    expect(() => (claims['permissions'] as string[]).push('admin')).toThrow(TypeError);
-    expect(change((claims['nested'] as { list: object[] }).list[0] ?? {})).toThrow(TypeError);
-    const set = scopes as Set<string>;
-    for (const act of [() => set.add('admin'), () => set.delete('openid'), () => set.clear()]) {
-      expect(act).toThrow(TypeError);
-    }
-    expect([...(await call(headers)).scopes]).toEqual(['openid', 'read:messages']);
-  });
+it('shared objects of requests: claims and scopes cannot be changed by a handler', async () => {
+  const { call } = createCase();
+  const headers = { ...issuer.headers({ scope, permissions: ['a'], nested: { list: [{}] } }) };
+  const { claims, scopes } = await call(headers);
+  const change = (target: object) => () => Object.assign(target, { changed: true });
+  expect(change(claims)).toThrow(TypeError);
+  expect(() => (claims['permissions'] as string[]).push('admin')).toThrow(TypeError);
+  expect(change((claims['nested'] as { list: object[] }).list[0] ?? {})).toThrow(TypeError);
+  const set = scopes as Set<string>;
+  for (const act of [() => set.add('admin'), () => set.delete('openid'), () => set.clear()]) {
+    expect(act).toThrow(TypeError);
+  }
+  expect([...(await call(headers)).scopes]).toEqual(['openid', 'read:messages']);
 });

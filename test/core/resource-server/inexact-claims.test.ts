@@ -119,9 +119,7 @@ describe.each(Object.entries(forms))('%s with inexact numbers', (_, make) => {
     ['equals an exact number', { claimConditions: [{ claim: 'exact', equals: 1.5 }] }, 'accepted'],
     ['a schema of 2^53', { claims: v.looseObject({ tenant: v.literal(2 ** 53) }) }, 'unaccepted_claims'],
     ['a schema of the digits', { claims: v.looseObject({ tenant: v.literal(big) }) }, 'accepted'],
-  ])('%s → %4$s', async (_name, policy, outcome) => {
-    expect(await reasonOf(await make(claims), policy)).toBe(outcome);
-  });
+  ])('%s → %4$s', async (_name, policy, outcome) => expect(await reasonOf(await make(claims), policy)).toBe(outcome));
 
   it.each(['exp', 'iat', 'nbf'])('%s with zeros at the end, or an overflow → malformed', async (name) => {
     for (const text of [`${now - 1}.00000000000000`, '1e400', '9007199254740993', '1e-400']) {

@@ -10,9 +10,7 @@ describe('the name of an issuer', () => {
     ['https://idp.example/', 'https://idp.example/'],
     ['https://idp.example/realms/main', 'https://idp.example/realms/main'],
     ['https://idp.example/realms/main/', 'https://idp.example/realms/main/'],
-  ])('%s → %s', (text, issuer) => {
-    expect(readIssuerName(text)).toBe(issuer);
-  });
+  ])('%s → %s', (text, issuer) => expect(readIssuerName(text)).toBe(issuer));
 
   it.each([
     ['', /it is empty/],

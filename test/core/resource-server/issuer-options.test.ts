@@ -142,9 +142,7 @@ describe('clientIds', () => {
   it('of one issuer among several; the challenge names audiences, or issuers if there are none', async () => {
     const other = createTestIssuer({ issuer: 'https://other.test/', alg: 'ES256', audience });
     const withClients = { ...inMemory, rules: { clientIds: ['web'] } } as const;
-    const server = create({
-      issuers: [withClients, { issuer: other.issuer, keys: other.keys, rules: { audience } }],
-    });
+    const server = create({ issuers: [withClients, { issuer: other.issuer, keys: other.keys, rules: { audience } }] });
     expect(await judge(server, bearer(memory.token({ aud: undefined, client_id: 'web' })))).toBe('accepted');
     expect(await judge(server, bearer(other.token()))).toBe('accepted');
     expect(await judge(server, bearer(other.token({ aud: undefined, client_id: 'web' })))).toBe('invalid_audience');
@@ -181,9 +179,7 @@ describe('scopeClaim', () => {
     ['not named, and the token has it', {}, { scp: 'orders:read' }, 'insufficient_scope'],
     ['scope by name, a list', { scopeClaim: 'scope' }, { scope: ['orders:read'] }, 'accepted'],
     ['scope by default, a list', {}, { scope: ['orders:read'] }, 'malformed_scope'],
-  ])('%s → %4$s', async (_name, options, claims, outcome) => {
-    expect(await judgeWith(options, claims)).toBe(outcome);
-  });
+  ])('%s → %4$s', async (_name, options, claims, outcome) => expect(await judgeWith(options, claims)).toBe(outcome));
 
   it('the handler gets the scopes', async () => {
     const server = create({ issuers: [inMemory], audience, scopeClaim: 'scp' });
@@ -192,18 +188,16 @@ describe('scopeClaim', () => {
   });
 });
 
-describe('permissionsClaim as a path', () => {
-  it.each<[object, string]>([
-    [{ realm_access: { roles: ['editor'] } }, 'accepted'],
-    [{ realm_access: { roles: ['reader'] } }, 'missing_permission'],
-    [{ realm_access: { roles: 'editor' } }, 'missing_permission'],
-    [{ realm_access: ['editor'] }, 'missing_permission'],
-    [{ roles: ['editor'], permissions: ['editor'] }, 'missing_permission'],
-    [{ 'realm_access.roles': ['editor'] }, 'missing_permission'],
-  ])('%j → %s', async (claims, outcome) => {
-    const server = create({ issuers: [inMemory], audience, permissionsClaim: ['realm_access', 'roles'] });
-    expect(await judge(server, bearer(memory.token({ ...claims })), { permissions: ['editor'] })).toBe(outcome);
-  });
+it.each<[object, string]>([
+  [{ realm_access: { roles: ['editor'] } }, 'accepted'],
+  [{ realm_access: { roles: ['reader'] } }, 'missing_permission'],
+  [{ realm_access: { roles: 'editor' } }, 'missing_permission'],
+  [{ realm_access: ['editor'] }, 'missing_permission'],
+  [{ roles: ['editor'], permissions: ['editor'] }, 'missing_permission'],
+  [{ 'realm_access.roles': ['editor'] }, 'missing_permission'],
+])('permissionsClaim as a path: %j → %s', async (claims, outcome) => {
+  const server = create({ issuers: [inMemory], audience, permissionsClaim: ['realm_access', 'roles'] });
+  expect(await judge(server, bearer(memory.token({ ...claims })), { permissions: ['editor'] })).toBe(outcome);
 });
 
 it('a claim that is not an array → no permissions', async () => {
@@ -235,17 +229,15 @@ describe('permissionsClaim with several paths', () => {
   });
 });
 
-describe("audience: 'unchecked'", () => {
-  it.each<[string | readonly string[], object, string]>([
-    ['unchecked', { aud: undefined, client_id: undefined }, 'accepted'],
-    ['unchecked', { aud: undefined, client_id: 'web' }, 'unaccepted_client'],
-    ['unchecked', { aud: 'unchecked', client_id: undefined }, 'invalid_audience'],
-    [['unchecked'], { aud: 'unchecked' }, 'accepted'],
-    [['unchecked'], { aud: undefined, client_id: undefined }, 'invalid_audience'],
-  ])('%j, token with %j → %s', async (expected, claims, outcome) => {
-    const server = create({ issuers: [inMemory], audience: expected });
-    expect(await judge(server, bearer(memory.token({ ...claims })))).toBe(outcome);
-  });
+it.each<[string | readonly string[], object, string]>([
+  ['unchecked', { aud: undefined, client_id: undefined }, 'accepted'],
+  ['unchecked', { aud: undefined, client_id: 'web' }, 'unaccepted_client'],
+  ['unchecked', { aud: 'unchecked', client_id: undefined }, 'invalid_audience'],
+  [['unchecked'], { aud: 'unchecked' }, 'accepted'],
+  [['unchecked'], { aud: undefined, client_id: undefined }, 'invalid_audience'],
+])("audience: 'unchecked': %j, token with %j → %s", async (expected, claims, outcome) => {
+  const server = create({ issuers: [inMemory], audience: expected });
+  expect(await judge(server, bearer(memory.token({ ...claims })))).toBe(outcome);
 });
 
 describe('several audiences', () => {
@@ -283,9 +275,9 @@ describe('isRevoked', () => {
     ['undefined', () => undefined, 'revocation_unknown'],
     ['a promise of 0', async () => 0, 'revocation_unknown'],
     ['the text false', () => 'false', 'revocation_unknown'],
-  ])('%s → %3$s', async (_name, isRevoked, outcome) => {
-    expect(await judge(serve(isRevoked as IsRevoked), bearer(memory.token()))).toBe(outcome);
-  });
+  ])('%s → %3$s', async (_name, isRevoked, outcome) =>
+    expect(await judge(serve(isRevoked as IsRevoked), bearer(memory.token()))).toBe(outcome),
+  );
 
   it('is called with the claims and the key, after the signature was checked', async () => {
     const isRevoked = vi.fn(async () => false);

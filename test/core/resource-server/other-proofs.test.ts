@@ -158,30 +158,27 @@ describe('tokens that are bound to a client certificate (RFC 8705)', () => {
     expect(await call({ authorization: `Bearer ${token}` }, certificate)).toEqual([401, 'bound_token_as_bearer']);
   });
 
-  it('a header without a trusted sender → TypeError at creation', () => {
-    expect(() => createResourceServer({ issuers, audience, clientCertificate: 'header' })).toThrow(/trustProxy/);
-  });
+  it('a header without a trusted sender → TypeError at creation', () =>
+    expect(() => createResourceServer({ issuers, audience, clientCertificate: 'header' })).toThrow(/trustProxy/));
 });
 
-describe('isRevoked', () => {
-  it.each(['jti', 'sub', 'kid'] as const)(
-    'by %s: a token that was admitted is refused, and admitted again',
-    async (kind) => {
-      let revoked: unknown;
-      const isRevoked: IsRevoked = ({ claims, kid }) => ({ ...claims, kid })[kind] === revoked;
-      const call = await serve({ issuers, audience, isRevoked });
-      const headers = issuer.headers({ sub: 'mallory', jti: 'one' });
-      expect(await call(headers)).toEqual([200, 'mallory']);
-      revoked = { jti: 'one', sub: 'mallory', kid: issuer.kid }[kind];
-      expect(await call(headers)).toEqual([401, 'revoked_token']);
-      expect(await call(issuer.headers({ sub: 'alice' }))).toEqual(
-        kind === 'kid' ? [401, 'revoked_token'] : [200, 'alice'],
-      );
-      revoked = 'nobody';
-      expect(await call(headers)).toEqual([200, 'mallory']);
-    },
-  );
-});
+it.each(['jti', 'sub', 'kid'] as const)(
+  'isRevoked: by %s: a token that was admitted is refused, and admitted again',
+  async (kind) => {
+    let revoked: unknown;
+    const isRevoked: IsRevoked = ({ claims, kid }) => ({ ...claims, kid })[kind] === revoked;
+    const call = await serve({ issuers, audience, isRevoked });
+    const headers = issuer.headers({ sub: 'mallory', jti: 'one' });
+    expect(await call(headers)).toEqual([200, 'mallory']);
+    revoked = { jti: 'one', sub: 'mallory', kid: issuer.kid }[kind];
+    expect(await call(headers)).toEqual([401, 'revoked_token']);
+    expect(await call(issuer.headers({ sub: 'alice' }))).toEqual(
+      kind === 'kid' ? [401, 'revoked_token'] : [200, 'alice'],
+    );
+    revoked = 'nobody';
+    expect(await call(headers)).toEqual([200, 'mallory']);
+  },
+);
 
 describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662)', () => {
   const clientSecret = 'a secret of the resource server, 1:%+';

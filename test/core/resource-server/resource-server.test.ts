@@ -228,9 +228,8 @@ describe('several issuers', () => {
     expect(await judge(server, bearer(first.token()))).toBe('invalid_audience');
   });
 
-  it('none → every token is refused', async () => {
-    expect(await judge(open({ ...shared, issuers: [] }), bearer(first.token()))).toBe('invalid_issuer');
-  });
+  it('none → every token is refused', async () =>
+    expect(await judge(open({ ...shared, issuers: [] }), bearer(first.token()))).toBe('invalid_issuer'));
 });
 
 describe('a resolver of issuers', () => {

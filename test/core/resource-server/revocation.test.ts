@@ -96,9 +96,9 @@ it('several servers with one createRevocations() → refused by each', async () 
   expect([await decide(token()), await second.decide(token())]).toEqual(['revoked_token', 'revoked_token']);
 });
 
-it.each([[{}], [{ revoke: async () => undefined }]])('revocations that are %j → TypeError', (revocations) => {
-  expect(() => open({ revocations } as object)).toThrow('write createRevocations()');
-});
+it.each([[{}], [{ revoke: async () => undefined }]])('revocations that are %j → TypeError', (revocations) =>
+  expect(() => open({ revocations } as object)).toThrow('write createRevocations()'),
+);
 
 /** Responds as an endpoint would, and records what it is called with. */
 function createAnswers(claims: object) {

@@ -13,9 +13,7 @@ const hour = 3600;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_900_000_000_000 });
 });
-afterEach(() => {
-  vi.useRealTimers();
-});
+afterEach(() => vi.useRealTimers());
 
 async function open(claims: object = {}, introspection?: Introspection) {
   const revocations = createRevocations();

@@ -35,11 +35,9 @@ function createContextManager(): ContextManager {
   return manager;
 }
 
-describe('without an SDK', () => {
-  it('authorization runs unchanged', () => {
-    const judged = Promise.resolve(1);
-    expect(traceAuthorize(request, () => judged)).toBe(judged);
-  });
+it('without an SDK: authorization runs unchanged', () => {
+  const judged = Promise.resolve(1);
+  expect(traceAuthorize(request, () => judged)).toBe(judged);
 });
 
 describe('an SDK that comes and goes', () => {

@@ -88,12 +88,13 @@ describe('clocks of instances and of Redis', needs('redis-server'), () => {
   );
 });
 
-describe('a store without contact for 60 s', () => {
-  it.each([
-    ['refuse', 61, 'revocation_unknown'],
-    ['refuse', 59, undefined],
-    ['accept', 61, undefined],
-  ] as const)('stale %s, %i s → %s; a token with a known cutoff → revoked_token', async (stale, seconds, expected) => {
+it.each([
+  ['refuse', 61, 'revocation_unknown'],
+  ['refuse', 59, undefined],
+  ['accept', 61, undefined],
+] as const)(
+  'a store without contact for 60 s: stale %s, %i s → %s; a token with a known cutoff → revoked_token',
+  async (stale, seconds, expected) => {
     const { revocations, reasonOf } = open({ store: createMemoryRevocationStore(), stale });
     const now = Math.floor(Date.now() / 1000);
     await revocations.revoke({ issuer, sub: 'eve' });
@@ -102,5 +103,5 @@ describe('a store without contact for 60 s', () => {
     const token = { iat: now - 60, exp: now + 60 };
     expect(reasonOf(token)).toBe(expected);
     expect(reasonOf({ ...token, sub: 'eve' })).toBe('revoked_token');
-  });
-});
+  },
+);

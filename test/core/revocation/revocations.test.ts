@@ -125,9 +125,8 @@ describe('lifetime of tokens and cutoffs', () => {
     expect(check({ iat: start, exp: start + lifetime })).toBe(expected);
   });
 
-  it('token without iat → no lifetime', () => {
-    expect(open().check({ iat: undefined, exp: start + 1e9 })).toBeUndefined();
-  });
+  it('token without iat → no lifetime', () =>
+    expect(open().check({ iat: undefined, exp: start + 1e9 })).toBeUndefined());
 
   it('a cutoff outlives every token that it refuses', async () => {
     const { set, check, advance } = open({ maxTokenLifetime: 600 });
@@ -163,20 +162,18 @@ describe('lifetime of tokens and cutoffs', () => {
   });
 });
 
-describe('bounds', () => {
-  it('1,000,000 cutoffs → the next is rejected, and none is evicted', async () => {
-    const { set, parts, revocations, check } = open();
-    const batch = 10_000;
-    for (let at = 0; at < maxRecords; at += batch) {
-      const cutoffs = Array.from({ length: batch }, (_, i) => ({ kind: 'sid', value: `s${at + i}` }) as const);
-      await parts.set(cutoffs.map((each) => ({ issuer, before: start, event: 'logout', ...each })));
-    }
-    await expect(set({ value: 'one too many' })).rejects.toThrow('no other is stored');
-    await expect(set({ kind: 'sid', value: 's5' })).resolves.toBeUndefined();
-    expect(revocations.status()).toMatchObject({ cutoffs: maxRecords, rejected: 1 });
-    expect(check({ sid: 's0' })).toBe('revoked_token');
-    expect(check({ sid: `s${maxRecords - 1}` })).toBe('revoked_token');
-  });
+it('bounds: 1,000,000 cutoffs → the next is rejected, and none is evicted', async () => {
+  const { set, parts, revocations, check } = open();
+  const batch = 10_000;
+  for (let at = 0; at < maxRecords; at += batch) {
+    const cutoffs = Array.from({ length: batch }, (_, i) => ({ kind: 'sid', value: `s${at + i}` }) as const);
+    await parts.set(cutoffs.map((each) => ({ issuer, before: start, event: 'logout', ...each })));
+  }
+  await expect(set({ value: 'one too many' })).rejects.toThrow('no other is stored');
+  await expect(set({ kind: 'sid', value: 's5' })).resolves.toBeUndefined();
+  expect(revocations.status()).toMatchObject({ cutoffs: maxRecords, rejected: 1 });
+  expect(check({ sid: 's0' })).toBe('revoked_token');
+  expect(check({ sid: `s${maxRecords - 1}` })).toBe('revoked_token');
 });
 
 describe('contact', () => {
@@ -250,9 +247,9 @@ it.each([
   ['a negative tolerance', { clockTolerance: -1 }],
   ['another stale', { stale: 'maybe' }],
   ['a clock that is not a function', { now: 1 }],
-])('options with %s → TypeError', (_title, options) => {
-  expect(() => createRevocations(options as unknown as RevocationsOptions)).toThrow(TypeError);
-});
+])('options with %s → TypeError', (_title, options) =>
+  expect(() => createRevocations(options as unknown as RevocationsOptions)).toThrow(TypeError),
+);
 
 describe('records', () => {
   it('a mark → its time and event', () => {
@@ -268,9 +265,7 @@ describe('records', () => {
     [['i', 'sub', 'a', '1', 2], false],
     [['i', 'sub', 7, 1, 2], false],
     ['text', false],
-  ])('%j → readable %s', (value, expected) => {
-    expect(readRecord(value) !== undefined).toBe(expected);
-  });
+  ])('%j → readable %s', (value, expected) => expect(readRecord(value) !== undefined).toBe(expected));
 
   it('a kind of a later release → ignored', () => {
     const cutoffs = createCutoffs(60);

@@ -25,9 +25,9 @@ describe.each(modes)('cnf, certificates %s', (mode) => {
     ['jkt as Keycloak 26.7 sends it', { jkt: thumbprint, 'kc-jkt-type': 'DPoP' }, thumbprint],
     ['jkt and unregistered members', { jkt: thumbprint, JKT: 1, x5t: 'a', other: null, __proto__x: {} }, thumbprint],
     ['jkt and a member named __proto__', JSON.parse(`{"jkt":"${thumbprint}","__proto__":{"kid":"a"}}`), thumbprint],
-  ])('%s → the thumbprint, or an unbound token', (_name, cnf, jkt) => {
-    expect(readConfirmation(claims(cnf), mode)).toEqual({ jkt, certificate: undefined });
-  });
+  ])('%s → the thumbprint, or an unbound token', (_name, cnf, jkt) =>
+    expect(readConfirmation(claims(cnf), mode)).toEqual({ jkt, certificate: undefined }),
+  );
 
   it.each<[string, unknown]>([
     ['null', null],
@@ -44,9 +44,9 @@ describe.each(modes)('cnf, certificates %s', (mode) => {
     ['a jkt with padding', { jkt: `${thumbprint}=` }],
     ['a malformed jkt and an unregistered member', { jkt: 1, other: 1 }],
     ['a jkt of another hash', { jkt: createHash('sha512').update('').digest('base64url') }],
-  ])('%s → malformed_cnf', (_name, cnf) => {
-    expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'malformed_cnf' });
-  });
+  ])('%s → malformed_cnf', (_name, cnf) =>
+    expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'malformed_cnf' }),
+  );
 
   it.each<[string, unknown]>([
     ['no member', {}],
@@ -61,9 +61,9 @@ describe.each(modes)('cnf, certificates %s', (mode) => {
       [`${name} and jkt`, { jkt: thumbprint, [name]: 'x' }],
       [`${name} and a malformed jkt`, { jkt: 1, [name]: 'x' }],
     ]),
-  ])('%s → unsupported_cnf, not an unbound token', (_name, cnf) => {
-    expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'unsupported_cnf' });
-  });
+  ])('%s → unsupported_cnf, not an unbound token', (_name, cnf) =>
+    expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'unsupported_cnf' }),
+  );
 });
 
 const certificates: readonly [string, unknown][] = [
@@ -75,9 +75,9 @@ const certificates: readonly [string, unknown][] = [
 ];
 
 describe('cnf with a certificate (RFC 8705 §3.1)', () => {
-  it.each(certificates)('%s, certificates off → unsupported_cnf', (_name, cnf) => {
-    expect(readConfirmation(claims(cnf), 'off')).toMatchObject({ reason: 'unsupported_cnf' });
-  });
+  it.each(certificates)('%s, certificates off → unsupported_cnf', (_name, cnf) =>
+    expect(readConfirmation(claims(cnf), 'off')).toMatchObject({ reason: 'unsupported_cnf' }),
+  );
 
   it('read → the binding, alone or next to a key binding', () => {
     const bound = { 'x5t#S256': thumbprint };

@@ -36,17 +36,13 @@ describe('a response about another token', () => {
     [{ token_use: 'refresh' }, 'not_an_access_token'],
     [{ token_type: 'DPoP' }, 'malformed_cnf'],
     [{ token_type: 'dpop', cnf: { 'x5t#S256': thumbprint } }, 'malformed_cnf'],
-  ])('%j → %s', (change, reason) => {
-    expect(() => judge(change)).toThrow(expect.objectContaining({ reason }));
-  });
+  ])('%j → %s', (change, reason) => expect(() => judge(change)).toThrow(expect.objectContaining({ reason })));
 
   it.each<[JsonObject]>([
     [{ token_type: 'Bearer' }],
     [{ token_type: 'access_token', token_use: 'access' }],
     [{ token_type: 'DPoP', cnf: { jkt: thumbprint } }],
-  ])('%j → good', (change) => {
-    expect(judge(change).claims.sub).toBe('alice');
-  });
+  ])('%j → good', (change) => expect(judge(change).claims.sub).toBe('alice'));
 });
 
 describe('a response about an active token', () => {
@@ -62,9 +58,8 @@ describe('a response about an active token', () => {
     expect(Object.isFrozen(token.claims)).toBe(true);
   });
 
-  it('with iss → the response itself', () => {
-    expect(judge({ iss: 'https://idp.test/' }).claims).toEqual({ ...good, iss: 'https://idp.test/' });
-  });
+  it('with iss → the response itself', () =>
+    expect(judge({ iss: 'https://idp.test/' }).claims).toEqual({ ...good, iss: 'https://idp.test/' }));
 
   it.each<[string, JsonObject]>([
     ['several audiences', { aud: ['https://other.test/', 'https://api.test/'] }],
@@ -73,9 +68,7 @@ describe('a response about an active token', () => {
     ['a time of issue', { iat: now }],
     ['a clock that is a little ahead', { nbf: now + 5, iat: now + 5 }],
     ['expired within the tolerance', { exp: now - 4 }],
-  ])('%s → accepted', (_name, change) => {
-    expect(() => judge(change)).not.toThrow();
-  });
+  ])('%s → accepted', (_name, change) => expect(() => judge(change)).not.toThrow());
 
   it.each<[string, JsonObject]>([
     ['invalid_issuer', { iss: 'https://other.test/' }],
@@ -97,9 +90,7 @@ describe('a response about an active token', () => {
     ['malformed_cnf', { cnf: 'bound' }],
     ['unsupported_cnf', { cnf: { kid: 'a' } }],
     ['unsupported_cnf', { cnf: {} }],
-  ])('%s: %j', (reason, change) => {
-    expect(() => judge(change)).toThrow(expect.objectContaining({ reason }));
-  });
+  ])('%s: %j', (reason, change) => expect(() => judge(change)).toThrow(expect.objectContaining({ reason })));
 
   it('bound → the thumbprints', () => {
     expect(judge({ cnf: { jkt: thumbprint } }).jkt).toBe(thumbprint);

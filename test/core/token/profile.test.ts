@@ -10,15 +10,12 @@ const issuer = createTestIssuer();
 const { audience } = issuer;
 
 describe('the type of a token (RFC 9068 §2.1)', () => {
-  it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/At+Jwt'])('%s → accepted', (typ) => {
-    expect(isProfileType({ typ })).toBe(true);
-  });
+  it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/At+Jwt'])('%s → accepted', (typ) =>
+    expect(isProfileType({ typ })).toBe(true),
+  );
 
-  it.each([[undefined], [null], ['JWT'], [''], ['at+jwt '], ['at-jwt'], [['at+jwt']]])(
-    '%j → unsupported_typ',
-    (typ) => {
-      expect(isProfileType({ typ })).toBe(false);
-    },
+  it.each([[undefined], [null], ['JWT'], [''], ['at+jwt '], ['at-jwt'], [['at+jwt']]])('%j → unsupported_typ', (typ) =>
+    expect(isProfileType({ typ })).toBe(false),
   );
 });
 
@@ -26,9 +23,7 @@ describe('the claims of a token (RFC 9068 §2.2)', () => {
   const good = { sub: 'alice', client_id: 'editor', jti: '1' };
   const findDefect = (claims: JsonObject) => refuseByFirst(profileChecks, { claims })?.reason;
 
-  it('all three → accepted', () => {
-    expect(findDefect(good)).toBeUndefined();
-  });
+  it('all three → accepted', () => expect(findDefect(good)).toBeUndefined());
 
   it.each(['sub', 'client_id', 'jti'])('%s absent, or not a string → refused by its name', (claim) => {
     for (const value of [undefined, null, 1, ['a'], {}]) {
@@ -58,9 +53,8 @@ describe("a resource server with profile: 'rfc9068'", () => {
     expect(await judge(strict, bearer(token))).toBe(reason);
   });
 
-  it('a token without sub → malformed_sub', async () => {
-    expect(await judge(strict, bearer(issuer.token({ sub: undefined })))).toBe('malformed_sub');
-  });
+  it('a token without sub → malformed_sub', async () =>
+    expect(await judge(strict, bearer(issuer.token({ sub: undefined })))).toBe('malformed_sub'));
 
   it('one issuer with it, one without → each by its own rules', async () => {
     const other = createTestIssuer({ issuer: 'https://other.test/' });

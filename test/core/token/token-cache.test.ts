@@ -72,16 +72,14 @@ function keep(cache: TokenCache, token: string, verified: VerifiedToken): void {
   cache.remember(token, verified);
 }
 
-describe('a token that comes for the first time', () => {
-  it('noted → kept when it comes again', () => {
-    const { cache, verified, list } = createCase();
-    const token = 'header.payload.signature-of-a-new-token';
-    cache.remember(token, verified);
-    expect(cache.find(token, list, now)).toBeUndefined();
-    expect(cache.status().entries).toBe(1);
-    cache.remember(token, verified);
-    expect(cache.find(token, list, now)).toBe(verified);
-  });
+it('a token that comes for the first time: noted → kept when it comes again', () => {
+  const { cache, verified, list } = createCase();
+  const token = 'header.payload.signature-of-a-new-token';
+  cache.remember(token, verified);
+  expect(cache.find(token, list, now)).toBeUndefined();
+  expect(cache.status().entries).toBe(1);
+  cache.remember(token, verified);
+  expect(cache.find(token, list, now)).toBe(verified);
 });
 
 describe('a token that was verified', () => {
@@ -200,27 +198,22 @@ describe('bounds', () => {
     expect(cache.status()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
-  it('by default 10 000 tokens of usual length', () => {
-    expect(fill(12_000, undefined).status().entries).toBe(10_000);
-  });
+  it('by default 10 000 tokens of usual length', () => expect(fill(12_000, undefined).status().entries).toBe(10_000));
 
   it.each([{ maxEntries: 0 }, { maxEntries: Number.NaN }, { maxBytes: 0 }])(
     '%j → TypeError that says the fix',
-    (options) => {
-      expect(() => createTokenCache(options)).toThrow(new TypeError('tokenCache: write bounds of 1 or more, or off'));
-    },
+    (options) =>
+      expect(() => createTokenCache(options)).toThrow(new TypeError('tokenCache: write bounds of 1 or more, or off')),
   );
 });
 
-describe('figures', () => {
-  it('hits and misses are counted', () => {
-    const { cache, find, state, list } = createCase();
-    find();
-    find();
-    find(now + 999);
-    cache.find('another', list, now);
-    state.usable = false;
-    find();
-    expect(cache.status()).toMatchObject({ entries: 0, hits: 2, misses: 2 });
-  });
+it('figures: hits and misses are counted', () => {
+  const { cache, find, state, list } = createCase();
+  find();
+  find();
+  find(now + 999);
+  cache.find('another', list, now);
+  state.usable = false;
+  find();
+  expect(cache.status()).toMatchObject({ entries: 0, hits: 2, misses: 2 });
 });

@@ -80,6 +80,5 @@ it.each([
   expect(html).toContain(`<dt>Token schemes</dt><dd>${schemes}`);
 });
 
-it('no issuer, because the domain has a scheme → no token is admitted, and the page says so', () => {
-  expect(write({ issuer: undefined })).toContain('<dt>Issuer</dt><dd>none that can match');
-});
+it('no issuer, because the domain has a scheme → no token is admitted, and the page says so', () =>
+  expect(write({ issuer: undefined })).toContain('<dt>Issuer</dt><dd>none that can match'));

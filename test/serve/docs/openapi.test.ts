@@ -194,9 +194,8 @@ describe('location', () => {
   });
   const base = 'https://api.example/v1';
 
-  it('servers → the URL of the service; everything else is unchanged', () => {
-    expect(placeDocument(document, undefined, base)).toEqual({ ...document, servers: [{ url: base }] });
-  });
+  it('servers → the URL of the service; everything else is unchanged', () =>
+    expect(placeDocument(document, undefined, base)).toEqual({ ...document, servers: [{ url: base }] }));
 
   it.each(['https://idp.example/realms/main', 'https://idp.example/realms/main/'])(
     'issuer %s → where tools read its flows',

@@ -7,17 +7,16 @@ import { startGate } from '../../support/gate-process.ts';
 import { openRaw, readStatuses, send } from '../../support/http-client.ts';
 import { until } from '../../support/redis-store.ts';
 import { type ServiceProcess, startService } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 
 const key = 'k'.repeat(40);
 const secret = 'Bearer of-the-transmitter';
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let settings: Readonly<Record<string, string>>;
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-events-'));
   await writeFile(join(folder, 'key'), key);
   await writeFile(join(folder, 'authorization'), secret);
@@ -32,7 +31,6 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 afterEach(async () => {

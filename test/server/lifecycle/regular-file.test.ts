@@ -17,16 +17,14 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('a file that is read while the service runs', () => {
-  it.each(['file', 'link'])('%s → its bytes', (name) => {
-    expect(readRegularFile(at(name), 13).toString()).toBe('what it holds');
-  });
+  it.each(['file', 'link'])('%s → its bytes', (name) =>
+    expect(readRegularFile(at(name), 13).toString()).toBe('what it holds'),
+  );
 
   it.each([
     ['a folder', () => folder],
     ['a device', () => '/dev/zero'],
-  ])('%s → an error, at once', (_claim, path) => {
-    expect(() => readRegularFile(path(), 13)).toThrow(IrregularFile);
-  });
+  ])('%s → an error, at once', (_claim, path) => expect(() => readRegularFile(path(), 13)).toThrow(IrregularFile));
 
   it('a pipe without a writer → an error, immediately', needs('mkfifo'), () => {
     execFileSync('mkfifo', [at('pipe')]);

@@ -1,20 +1,18 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { send } from '../../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { bearer, findVariant, startVariant } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-spans-'));
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 
@@ -37,18 +35,16 @@ const sdk = (file: string): string => `
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors }));
 `;
 
-describe('', () => {
-  it('the last spans are sent before the service ends', async () => {
-    const [preload, file] = [join(folder, `sdk.mjs`), join(folder, `spans`)];
-    await writeFile(preload, sdk(file));
-    const service = await startVariant(findVariant('a'), provider, { NODE_OPTIONS: `--import=${preload}` });
-    const headers = bearer(await provider.sign());
-    const answers = await Promise.all(Array.from({ length: 10 }, () => send(service.url, '/api/private', { headers })));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(await service.stop()).toBe(0);
-    const names = (await readFile(file, 'utf8')).split('\n').filter((name) => name === 'authorize');
-    expect(names).toHaveLength(10);
-    const lines = service.logs.filter(({ event }) => event === 'request');
-    expect(lines).toHaveLength(10);
-  });
+it('the last spans are sent before the service ends', async () => {
+  const [preload, file] = [join(folder, `sdk.mjs`), join(folder, `spans`)];
+  await writeFile(preload, sdk(file));
+  const service = await startVariant(findVariant('a'), provider, { NODE_OPTIONS: `--import=${preload}` });
+  const headers = bearer(await provider.sign());
+  const answers = await Promise.all(Array.from({ length: 10 }, () => send(service.url, '/api/private', { headers })));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(await service.stop()).toBe(0);
+  const names = (await readFile(file, 'utf8')).split('\n').filter((name) => name === 'authorize');
+  expect(names).toHaveLength(10);
+  const lines = service.logs.filter(({ event }) => event === 'request');
+  expect(lines).toHaveLength(10);
 });

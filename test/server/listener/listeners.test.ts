@@ -18,6 +18,7 @@ import { awaitReady, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 import { bearer, findVariant, readEnvironment, startInVain, startVariant } from '../../support/variant-service.ts';
+import { words } from '../../support/words.ts';
 
 let provider: TestProvider;
 let folder: string;
@@ -301,24 +302,13 @@ describe('Host on the admin listener', { timeout: 40_000 }, () => {
       expect(await ask('/healthz', host)).toBe(200);
       expect(await ask('/readyz', host)).toBe(200);
     }
-    const known = [
-      '127.0.0.1:9464',
-      '10.0.0.1',
-      '[::1]:9464',
-      'localhost:9464',
-      'a.localhost',
-      'METRICS.example:1',
-      'other.example',
-    ];
+    const known = words(`
+      127.0.0.1:9464 10.0.0.1 [::1]:9464 localhost:9464 a.localhost METRICS.example:1 other.example
+    `);
     for (const host of known) expect([host, await ask('/metrics', host)]).toEqual([host, 200]);
-    const unknown = [
-      'evil.example',
-      '127.0.0.1.evil.example',
-      'localhost.evil.example',
-      'evillocalhost',
-      'metrics.example.evil',
-      '1',
-    ];
+    const unknown = words(`
+      evil.example 127.0.0.1.evil.example localhost.evil.example evillocalhost metrics.example.evil 1
+    `);
     for (const host of unknown) expect([host, await ask('/metrics', host)]).toEqual([host, 421]);
     expect(await service.stop()).toBe(0);
   });

@@ -3,25 +3,23 @@ import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ServiceProcess, startService } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 
 const megabyte = 1_000_000;
 const tries = 10;
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let upstream: Server;
 const services: ServiceProcess[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   upstream = createServer((incoming, outgoing) => incoming.resume().once('end', () => outgoing.end('{}')));
   await once(upstream.listen(0, '127.0.0.1'), 'listening');
 });
 afterAll(async () => {
   await Promise.all(services.map((service) => service.kill()));
   upstream.close();
-  await provider.close();
 });
 
 async function startGate(): Promise<ServiceProcess> {

@@ -140,10 +140,7 @@ describe('bytes of one connection', () => {
   });
 
   it('a client that sends a body before it reads the response → both arrive, whatever is unsent', async () => {
-    const port = await open({
-      onRequest: (incoming, outgoing) => void incoming.pipe(outgoing),
-      onUpgrade: () => {},
-    });
+    const port = await open({ onRequest: (incoming, outgoing) => void incoming.pipe(outgoing), onUpgrade: () => {} });
     const socket = await dial(port);
     const body = randomBytes(300_000);
     socket.write(`POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`);

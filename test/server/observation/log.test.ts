@@ -34,23 +34,21 @@ const lineOf = (index: number): RequestLine => ({
   ...{ reason: undefined, wouldRefuse: undefined, facts: undefined },
 });
 
-describe('closed standard output', () => {
-  it('pipe without a reader → lost lines are counted', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
-    folders.push(folder);
-    const pipe = join(folder, 'pipe');
-    execFileSync('mkfifo', [pipe]);
-    const read = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
-    const write = openSync(pipe, constants.O_WRONLY);
-    closeSync(read);
-    const log = createLog({ fd: write, style: 'json' });
-    for (let count = 1; count <= 5; count++) {
-      log.write('info', 'lost');
-      await expect.poll(() => log.countDropped()).toBe(count);
-    }
-    await log.end();
-    closeSync(write);
-  });
+it('closed standard output: pipe without a reader → lost lines are counted', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
+  folders.push(folder);
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const read = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+  const write = openSync(pipe, constants.O_WRONLY);
+  closeSync(read);
+  const log = createLog({ fd: write, style: 'json' });
+  for (let count = 1; count <= 5; count++) {
+    log.write('info', 'lost');
+    await expect.poll(() => log.countDropped()).toBe(count);
+  }
+  await log.end();
+  closeSync(write);
 });
 
 describe('lines of requests', () => {

@@ -2,18 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { docsUrl } from '../../../src/core/failures.ts';
 import { send } from '../../support/http-client.ts';
 import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { bearer, findVariant, startVariant } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 const services: ServiceProcess[] = [];
 
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
 afterAll(async () => {
   for (const service of services) await service.stop();
-  await provider.close();
 });
 
 async function start(environment: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {

@@ -1,16 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Answer, send } from '../../support/http-client.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
 async function start(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
   const service = await startVariant(findVariant('a'), provider, environment);

@@ -142,54 +142,52 @@ describe.each(variants)('listeners of variant $name', (variant) => {
   });
 });
 
-describe('the log', () => {
-  it('one line a request with id, route, status, reason and duration; nothing secret in any', async () => {
-    const service = await startA(provider);
-    await passStart();
-    const key = makeProofKey();
-    const tokens = [await provider.sign(), await provider.sign({ cnf: { jkt: thumbprintOf(key.jwk) } })] as const;
-    const htu = `${service.url}/api/private`;
-    const iat = Math.floor(Date.now() / 1000);
-    const proof = mintProof({ jti: 'a', htm: 'GET', htu, iat, ath: hashToken(tokens[1]) }, { key });
-    const dpop = ['Authorization', `DPoP ${tokens[1]}`, 'DPoP', proof];
-    const cookie = 'session=a-secret-cookie';
-    const calls = [
-      ['/api/public', [], 200, undefined],
-      ['/api/private?secret-query=1', [...bearer(tokens[0]), 'Cookie', cookie], 200, undefined],
-      ['/api/private', dpop, 200, undefined],
-      ['/api/private', dpop, 401, 'proof_replayed'],
-      ['/api/private', [], 401, 'missing_credentials'],
-      ['/api/private', ['Authorization', 'Basic c2VjcmV0LWJhc2lj'], 401, 'unsupported_scheme'],
-      ['/secret-path', [], 404, undefined],
-    ] as const;
-    const ids: (string | undefined)[] = [];
-    for (const [path, headers, status] of calls) {
-      const answer = await send(service.url, path, { headers });
-      expect(answer.status).toBe(status);
-      ids.push(answer.headers.get('x-request-id'));
-    }
-    const entries = (await readMetrics(service)).get('portcullis_replay_store_entries');
-    expect(entries?.samples.get('')).toBe(1);
-    expect(await service.stop()).toBe(0);
+it('the log: one line a request with id, route, status, reason and duration; nothing secret in any', async () => {
+  const service = await startA(provider);
+  await passStart();
+  const key = makeProofKey();
+  const tokens = [await provider.sign(), await provider.sign({ cnf: { jkt: thumbprintOf(key.jwk) } })] as const;
+  const htu = `${service.url}/api/private`;
+  const iat = Math.floor(Date.now() / 1000);
+  const proof = mintProof({ jti: 'a', htm: 'GET', htu, iat, ath: hashToken(tokens[1]) }, { key });
+  const dpop = ['Authorization', `DPoP ${tokens[1]}`, 'DPoP', proof];
+  const cookie = 'session=a-secret-cookie';
+  const calls = [
+    ['/api/public', [], 200, undefined],
+    ['/api/private?secret-query=1', [...bearer(tokens[0]), 'Cookie', cookie], 200, undefined],
+    ['/api/private', dpop, 200, undefined],
+    ['/api/private', dpop, 401, 'proof_replayed'],
+    ['/api/private', [], 401, 'missing_credentials'],
+    ['/api/private', ['Authorization', 'Basic c2VjcmV0LWJhc2lj'], 401, 'unsupported_scheme'],
+    ['/secret-path', [], 404, undefined],
+  ] as const;
+  const ids: (string | undefined)[] = [];
+  for (const [path, headers, status] of calls) {
+    const answer = await send(service.url, path, { headers });
+    expect(answer.status).toBe(status);
+    ids.push(answer.headers.get('x-request-id'));
+  }
+  const entries = (await readMetrics(service)).get('portcullis_replay_store_entries');
+  expect(entries?.samples.get('')).toBe(1);
+  expect(await service.stop()).toBe(0);
 
-    const lines = service.logs.filter(({ event }) => event === 'request');
-    expect(lines).toHaveLength(calls.length);
-    for (const [index, [path, , status, reason]] of calls.entries()) {
-      const line: LogLine | undefined = lines[index];
-      const route = path.startsWith('/api') ? path.replace(/\?.*/, '') : 'unmatched';
-      expect(line).toMatchObject({ id: expect.stringMatching(/^\S+$/), method: 'GET', route, status, level: 'info' });
-      expect(line?.['reason']).toBe(reason);
-      expect(line?.['ms']).toEqual(expect.any(Number));
-      expect(line?.time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-      if (status >= 400) expect(line?.['id']).toBe(ids[index]);
-    }
-    expect(new Set(lines.map((line) => line['id'])).size).toBe(calls.length);
-    const log = `${JSON.stringify(service.logs)}${service.stderr}`;
-    expect(log).not.toMatch(/secret|c2VjcmV0|authorization|cookie|Bearer |Basic /i);
-    for (const text of [...tokens, proof, ...tokens.map((token) => token.split('.')[2] ?? '')]) {
-      expect(log).not.toContain(text);
-    }
-  });
+  const lines = service.logs.filter(({ event }) => event === 'request');
+  expect(lines).toHaveLength(calls.length);
+  for (const [index, [path, , status, reason]] of calls.entries()) {
+    const line: LogLine | undefined = lines[index];
+    const route = path.startsWith('/api') ? path.replace(/\?.*/, '') : 'unmatched';
+    expect(line).toMatchObject({ id: expect.stringMatching(/^\S+$/), method: 'GET', route, status, level: 'info' });
+    expect(line?.['reason']).toBe(reason);
+    expect(line?.['ms']).toEqual(expect.any(Number));
+    expect(line?.time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    if (status >= 400) expect(line?.['id']).toBe(ids[index]);
+  }
+  expect(new Set(lines.map((line) => line['id'])).size).toBe(calls.length);
+  const log = `${JSON.stringify(service.logs)}${service.stderr}`;
+  expect(log).not.toMatch(/secret|c2VjcmV0|authorization|cookie|Bearer |Basic /i);
+  for (const text of [...tokens, proof, ...tokens.map((token) => token.split('.')[2] ?? '')]) {
+    expect(log).not.toContain(text);
+  }
 });
 
 describe('an unavailable address', { timeout: 40_000 }, () => {

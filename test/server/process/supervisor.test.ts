@@ -10,7 +10,7 @@ import { createBackoff } from '../../../src/server/process/supervisor.ts';
 import { type Answer, openRaw, readStatuses, send } from '../../support/http-client.ts';
 import { findChildren, isGone } from '../../support/processes.ts';
 import { type LogLine, type ServiceProcess, superviseChild } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { startTestProvider, useTestProvider } from '../../support/test-provider.ts';
 import { createTestCertificates } from '../../support/tls.ts';
 import {
   bearer,
@@ -21,15 +21,13 @@ import {
   startVariant,
 } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-supervisor-'));
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true });
 });
 

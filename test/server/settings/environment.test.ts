@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readSettings, type SettingsResult } from '../../../src/server/settings/settings.ts';
+import { words } from '../../support/words.ts';
 
 let folder = '';
 beforeAll(() => {
@@ -64,9 +65,9 @@ it.each([
   ['PORTCULLIS_KEEPALIVE', /Did you mean KEEP_ALIVE\?/],
   ['PORTCULLIS_WHATEVER', /^There is no such setting\. Remove it/],
   ['PORTCULLIS_PORT_FILE', /^There is no such setting\./],
-])('%s → a problem: earlier versions had the prefix', (name, fix) => {
-  expect(readBad({ [name]: 'secret' })).toEqual([{ name, value: undefined, fix: expect.stringMatching(fix) }]);
-});
+])('%s → a problem: earlier versions had the prefix', (name, fix) =>
+  expect(readBad({ [name]: 'secret' })).toEqual([{ name, value: undefined, fix: expect.stringMatching(fix) }]),
+);
 
 describe('NAME_FILE', () => {
   it('DPOP_NONCE_SECRET_FILE → the secret, without the line break', () => {
@@ -116,24 +117,14 @@ describe('names similar to settings', () => {
     ['TRUST_PROXYS', 'TRUST_PROXY'],
     ['trust_proxy', 'TRUST_PROXY'],
     ['DPOP_NONCE_SECRET_FIL', 'DPOP_NONCE_SECRET_FILE'],
-  ])('%s → reported, with the likely one', (name, likely) => {
-    expect(readGood({ [name]: 'x' }).misspellings).toEqual([{ name, likely }]);
-  });
+  ])('%s → reported, with the likely one', (name, likely) =>
+    expect(readGood({ [name]: 'x' }).misspellings).toEqual([{ name, likely }]),
+  );
 
-  it.each([
-    'HOME',
-    'PATH',
-    'PORTS',
-    'HOSTS',
-    'LANG',
-    'NODE_ENV',
-    'HOSTNAME',
-    'HTTP_PROXY',
-    'IdpDomain',
-    'TRUST_PROXIED_BY',
-  ])('%s → nothing is said', (name) => {
-    expect(readGood({ [name]: 'localhost' }).misspellings).toEqual([]);
-  });
+  it.each(words('HOME PATH PORTS HOSTS LANG NODE_ENV HOSTNAME HTTP_PROXY IdpDomain TRUST_PROXIED_BY'))(
+    '%s → nothing is said',
+    (name) => expect(readGood({ [name]: 'localhost' }).misspellings).toEqual([]),
+  );
 });
 
 describe('variables that Kubernetes sets for Services', () => {
@@ -176,17 +167,15 @@ describe('secrets in flags', () => {
 });
 
 describe('EXTERNAL_URL', () => {
-  it.each(['https://api.example', 'https://api.example/orders', 'http://127.0.0.1:8080', ''])('%s → taken', (text) => {
-    expect(readGood({ EXTERNAL_URL: text }).settings.externalUrl).toBe(text);
-  });
+  it.each(['https://api.example', 'https://api.example/orders', 'http://127.0.0.1:8080', ''])('%s → taken', (text) =>
+    expect(readGood({ EXTERNAL_URL: text }).settings.externalUrl).toBe(text),
+  );
 
-  it.each([
-    'api.example',
-    'ftp://api.example',
-    'https://user@api.example',
-    'https://api.example/?a',
-    'https://api.example/a/../b',
-  ])('%s → a problem', (text) => {
-    expect(readBad({ EXTERNAL_URL: text }).map(({ name }) => name)).toEqual(['EXTERNAL_URL']);
-  });
+  it.each(
+    words(`
+    api.example ftp://api.example https://user@api.example https://api.example/?a https://api.example/a/../b
+  `),
+  )('%s → a problem', (text) =>
+    expect(readBad({ EXTERNAL_URL: text }).map(({ name }) => name)).toEqual(['EXTERNAL_URL']),
+  );
 });

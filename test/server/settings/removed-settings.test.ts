@@ -49,6 +49,4 @@ describe.each(Object.keys(removedSettings))('%s, which this version does not hav
   });
 });
 
-it('a variable that is empty → not set', () => {
-  expect(read({ SOCKET_MODE: '' })).toEqual([]);
-});
+it('a variable that is empty → not set', () => expect(read({ SOCKET_MODE: '' })).toEqual([]));

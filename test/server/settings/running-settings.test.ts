@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readGateSettings } from '../../../src/gate/gate-settings.ts';
 import { warnOfSettings } from '../../../src/server/settings/running-settings.ts';
 import { readSettings } from '../../../src/server/settings/settings.ts';
@@ -24,28 +24,26 @@ function warnings(
 const unread = (setting: string, command: string, other: string): string =>
   `setting_unread ${setting}: portcullis ${command} does not read it. Remove it, or run portcullis ${other}.`;
 
-describe('settings that a command does not read', () => {
-  it.each<['serve' | 'gate', Readonly<Record<string, string>>, readonly string[], readonly string[]]>([
-    ['gate', { CORS_ORIGINS: 'https://app.example' }, [], [unread('CORS_ORIGINS', 'gate', 'serve')]],
-    ['gate', {}, ['--cors-origins', 'https://app.example'], [unread('CORS_ORIGINS', 'gate', 'serve')]],
-    [
-      'gate',
-      { DOCS: 'false', CUSTOM_CLAIM: 'c' },
-      [],
-      [unread('CUSTOM_CLAIM', 'gate', 'serve'), unread('DOCS', 'gate', 'serve')],
-    ],
-    ['gate', { RULES: 'rules.json', UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '5' }, [], []],
-    ['gate', { SCOPE: 'read', CORS_ORIGINS: '' }, [], []],
-    ['gate', { KEEP_ALIV: '10' }, [], ['setting_unknown KEEP_ALIV: It has no effect. Did you mean KEEP_ALIVE?']],
-    ['serve', { CORS_ORIGINS: 'https://app.example', DOCS: 'false', UPSTREAM: '' }, [], []],
-    [
-      'serve',
-      { IDP_DOMAIN: 'id.example', ISSUER: '', RULES: 'rules.json', SCOPE: 'read', IDP_AUDIENCE: 'a' },
-      [],
-      [unread('RULES', 'serve', 'gate'), unread('SCOPE', 'serve', 'gate')],
-    ],
-    ['serve', {}, ['--upstream', 'http://127.0.0.1:1'], [unread('UPSTREAM', 'serve', 'gate')]],
-  ])('%s, %j %j → %j', (command, environment, args, expected) => {
-    expect(warnings(command, environment, args)).toEqual(expected);
-  });
-});
+it.each<['serve' | 'gate', Readonly<Record<string, string>>, readonly string[], readonly string[]]>([
+  ['gate', { CORS_ORIGINS: 'https://app.example' }, [], [unread('CORS_ORIGINS', 'gate', 'serve')]],
+  ['gate', {}, ['--cors-origins', 'https://app.example'], [unread('CORS_ORIGINS', 'gate', 'serve')]],
+  [
+    'gate',
+    { DOCS: 'false', CUSTOM_CLAIM: 'c' },
+    [],
+    [unread('CUSTOM_CLAIM', 'gate', 'serve'), unread('DOCS', 'gate', 'serve')],
+  ],
+  ['gate', { RULES: 'rules.json', UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '5' }, [], []],
+  ['gate', { SCOPE: 'read', CORS_ORIGINS: '' }, [], []],
+  ['gate', { KEEP_ALIV: '10' }, [], ['setting_unknown KEEP_ALIV: It has no effect. Did you mean KEEP_ALIVE?']],
+  ['serve', { CORS_ORIGINS: 'https://app.example', DOCS: 'false', UPSTREAM: '' }, [], []],
+  [
+    'serve',
+    { IDP_DOMAIN: 'id.example', ISSUER: '', RULES: 'rules.json', SCOPE: 'read', IDP_AUDIENCE: 'a' },
+    [],
+    [unread('RULES', 'serve', 'gate'), unread('SCOPE', 'serve', 'gate')],
+  ],
+  ['serve', {}, ['--upstream', 'http://127.0.0.1:1'], [unread('UPSTREAM', 'serve', 'gate')]],
+])('settings that a command does not read: %s, %j %j → %j', (command, environment, args, expected) =>
+  expect(warnings(command, environment, args)).toEqual(expected),
+);

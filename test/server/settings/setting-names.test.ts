@@ -35,9 +35,7 @@ describe('the hint of a log line', () => {
     { hint: 'trustProxy' },
     { hint: 'constructor with more' },
     { hint: 3 },
-  ])('%j → unchanged', (context) => {
-    expect(nameHint(context, a)).toBe(context);
-  });
+  ])('%j → unchanged', (context) => expect(nameHint(context, a)).toBe(context));
 });
 
 const setting = (name: string, source: EffectiveSetting['source'], value = 'x'): EffectiveSetting => ({

@@ -5,19 +5,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CommandEnd, runCommand, runProcess } from '../../support/command-runs.ts';
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { bearer, readEnvironment, startInVain, variants } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let files = 0;
 
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = await mkdtemp(join(tmpdir(), 'portcullis-settings-'));
 });
 afterAll(async () => {
-  await provider.close();
   await rm(folder, { recursive: true, force: true });
 });
 

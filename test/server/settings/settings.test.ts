@@ -18,6 +18,7 @@ import {
   type SettingsResult,
 } from '../../../src/server/settings/settings.ts';
 import { variants } from '../../../src/server/variants/variants.ts';
+import { words } from '../../support/words.ts';
 
 let folder = '';
 let files = 0;
@@ -181,13 +182,10 @@ describe('precedence', () => {
     expect(find(readEffective(environment, args), 'PORT')).toEqual({ name: 'PORT', value, source });
   });
 
-  it('a flag twice → the last one counts', () => {
-    expect(readGood({}, ['--port', '1', '--port', '2']).port).toBe(2);
-  });
+  it('a flag twice → the last one counts', () => expect(readGood({}, ['--port', '1', '--port', '2']).port).toBe(2));
 
-  it('the better source is malformed → a problem, not the next source', () => {
-    expect(readBad({ PORT: '2' }, ['--port', 'x'])).toMatchObject([{ name: 'PORT', value: 'x' }]);
-  });
+  it('the better source is malformed → a problem, not the next source', () =>
+    expect(readBad({ PORT: '2' }, ['--port', 'x'])).toMatchObject([{ name: 'PORT', value: 'x' }]));
 
   it('the variant from the file → decides the names of the others', () => {
     const path = writeSettingsFile({ variant: 'b', IdpDomain: 'file.example.test', idpapiidentifier: 'urn:file' });
@@ -338,9 +336,9 @@ describe('flags', () => {
     [['--port', '-1'], '-1'],
     [['--port='], ''],
     [['--port', '--host'], '--host'],
-  ])('%j → the value is what follows, and malformed', (args, value) => {
-    expect(readBad({}, args)).toMatchObject([{ name: 'PORT', value }]);
-  });
+  ])('%j → the value is what follows, and malformed', (args, value) =>
+    expect(readBad({}, args)).toMatchObject([{ name: 'PORT', value }]),
+  );
 });
 
 describe('problems', () => {
@@ -430,9 +428,8 @@ describe('problems', () => {
     expect(readBad(environment)).toEqual(expected);
   });
 
-  it('a secret that is too short → reported once', () => {
-    expect(readBad({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short' })).toHaveLength(1);
-  });
+  it('a secret that is too short → reported once', () =>
+    expect(readBad({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short' })).toHaveLength(1));
 });
 
 /** Accepted and refused spellings of one variable; `parsed` is what the accepted ones become. */
@@ -740,20 +737,11 @@ const rows: readonly Row[] = [
       ['http://localhost:3000, https://b.example.test', ['http://localhost:3000', 'https://b.example.test']],
       ['http://[::1]:3000', ['http://[::1]:3000']],
     ],
-    bad: [
-      '*',
-      'null',
-      'app.example.test',
-      'https://app.example.test/',
-      'https://app.example.test/path',
-      'https://app.example.test?x',
-      'https://user@app.example.test',
-      'https://App.example.test',
-      'https://app.example.test:443',
-      'https://app.example.test;https://b.example.test',
-      'file:///etc',
-      'https://a.example.test,*',
-    ],
+    bad: words(`
+      * null app.example.test https://app.example.test/ https://app.example.test/path https://app.example.test?x
+      https://user@app.example.test https://App.example.test https://app.example.test:443
+      https://app.example.test;https://b.example.test file:///etc https://a.example.test,*
+    `),
   },
 ];
 
@@ -781,15 +769,13 @@ it('an empty flag → seen as empty, not as absent', () => {
 describe('ISSUER instead of the domain', () => {
   const withIssuer = (text: string, others: Environment = {}) => ({ ISSUER: text, IDP_DOMAIN: '', ...others });
 
-  it.each([
-    'https://id.example.test/',
-    'https://id.example.test',
-    'https://id.example.test:8443/realms/main',
-    'https://id.example.test/realms/main/',
-    'https://login.example.test/8a1b/v2.0',
-    'https://[::1]:8443/a',
-    'https://ID.example.test/A%20b',
-  ])('%s → the issuer, byte for byte', (text) => {
+  it.each(
+    words(`
+    https://id.example.test/ https://id.example.test https://id.example.test:8443/realms/main
+    https://id.example.test/realms/main/ https://login.example.test/8a1b/v2.0 https://[::1]:8443/a
+    https://ID.example.test/A%20b
+  `),
+  )('%s → the issuer, byte for byte', (text) => {
     expect(readGood(withIssuer(text)).issuer).toBe(text);
     expect(readGood({ IDP_DOMAIN: '' }, ['--issuer', text]).issuer).toBe(text);
     const path = writeSettingsFile({ issuer: text });
@@ -864,9 +850,9 @@ describe('outbound proxies', () => {
     }
   });
 
-  it.each(['proxy example', 'socks5://proxy.example.test', 'http://', 'http://u:%zz@h'])('%s → a problem', (value) => {
-    expect(readBad({ HTTPS_PROXY: value })).toMatchObject([{ name: 'HTTPS_PROXY', value: showUrl(value) }]);
-  });
+  it.each(['proxy example', 'socks5://proxy.example.test', 'http://', 'http://u:%zz@h'])('%s → a problem', (value) =>
+    expect(readBad({ HTTPS_PROXY: value })).toMatchObject([{ name: 'HTTPS_PROXY', value: showUrl(value) }]),
+  );
 
   it('both cases → the lower one counts, as for the client', () => {
     const environment = { https_proxy: 'http://lower.example.test', HTTPS_PROXY: 'http://upper.example.test' };
@@ -951,7 +937,5 @@ describe('secrets', () => {
     ['https://id.example.test/realms/a:b', 'https://id.example.test/realms/a:b'],
     ['secret://a@b', '***@b'],
     ['unix:/run/app.sock', 'unix:/run/app.sock'],
-  ])('showUrl: %s → %s', (text, shown) => {
-    expect(showUrl(text)).toBe(shown);
-  });
+  ])('showUrl: %s → %s', (text, shown) => expect(showUrl(text)).toBe(shown));
 });

@@ -1,15 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type RequestOptions, send } from '../../support/http-client.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
 import { bearer, findVariant, startVariant, variants } from '../../support/variant-service.ts';
+import { words } from '../../support/words.ts';
 
-let provider: TestProvider;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
 const metadataPath = '/.well-known/oauth-protected-resource';
 const openPaths = ['/api/public', metadataPath, '/openapi.json', '/docs'];
@@ -105,9 +101,7 @@ describe.each(variants)('variant $name', (variant) => {
 
     it.each([...foreignPaths, '/api/elsewhere'])(
       '%s of another variant, or unknown → 404 for a valid token',
-      async (path) => {
-        expect((await callWith(path)).status).toBe(404);
-      },
+      async (path) => expect((await callWith(path)).status).toBe(404),
     );
 
     it('any method on an unknown path → 404', async () => {
@@ -149,33 +143,21 @@ describe.each(variants)('variant $name', (variant) => {
       expect((await callWith(path)).status).toBe(status);
     });
 
-    it.each([
-      '/api/private?',
-      '/api/private?x=/../public',
-      '/api/private#/api/public',
-      '/api/./private',
-      '/./api/private',
-      '/api/x/../private',
-      '/../api/private',
-      '/api/public/../private',
-      '/api/public/%2e%2e/private',
-      '/api/public/%2E./private',
-      '/api/%70rivate',
-      '/%61pi/private',
-      'http://127.0.0.1/api/private',
-      'HTTP://127.0.0.1/api/private',
-      'http://elsewhere.example.test/api/private',
-      'https://elsewhere.example.test:444/api/private?x',
-    ])('%s → 401 without a token, never open', async (path) => {
+    it.each(
+      words(`
+      /api/private? /api/private?x=/../public /api/private#/api/public /api/./private /./api/private /api/x/../private
+      /../api/private /api/public/../private /api/public/%2e%2e/private /api/public/%2E./private /api/%70rivate
+      /%61pi/private http://127.0.0.1/api/private HTTP://127.0.0.1/api/private
+      http://elsewhere.example.test/api/private https://elsewhere.example.test:444/api/private?x
+    `),
+    )('%s → 401 without a token, never open', async (path) => {
       expect((await call(path)).status).toBe(401);
       expect((await callWith(path)).status).toBe(200);
     });
 
     it.each(['/api/private/../public', '/api/%70ublic', 'http://elsewhere.example.test/api/public'])(
       '%s is the open path → 200',
-      async (path) => {
-        expect((await call(path)).status).toBe(200);
-      },
+      async (path) => expect((await call(path)).status).toBe(200),
     );
   });
 
@@ -213,14 +195,12 @@ describe.each(variants)('variant $name', (variant) => {
       expect(headers.has('access-control-allow-credentials')).toBe(false);
     });
 
-    it.each([
-      'https://evil.example.test',
-      'https://app.example.test.evil.example',
-      'http://app.example.test',
-      'https://app.example.test:8443',
-      'HTTPS://APP.EXAMPLE.TEST',
-      'null',
-    ])('preflight and call from %s → no Access-Control-Allow-Origin', async (origin) => {
+    it.each(
+      words(`
+      https://evil.example.test https://app.example.test.evil.example http://app.example.test
+      https://app.example.test:8443 HTTPS://APP.EXAMPLE.TEST null
+    `),
+    )('preflight and call from %s → no Access-Control-Allow-Origin', async (origin) => {
       const answers = [
         await preflight('/api/private', origin),
         await call('/api/public', { headers: ['Origin', origin] }),
@@ -282,9 +262,8 @@ describe('variant A', () => {
   });
   afterAll(() => service.stop());
 
-  it('profile of a token with nothing optional → null, and [] for permissions', async () => {
-    expect(await profile({})).toEqual({ user_id: 'user|1', email: null, permissions: [], custom_claim: null });
-  });
+  it('profile of a token with nothing optional → null, and [] for permissions', async () =>
+    expect(await profile({})).toEqual({ user_id: 'user|1', email: null, permissions: [], custom_claim: null }));
 
   it('profile of a token with everything → shows it, the custom claim under CUSTOM_CLAIM', async () => {
     const claims = {

@@ -22,9 +22,9 @@ describe('endpoints', () => {
   it.each([
     ['a', ['/api/public', '/api/private', '/api/private-scoped', '/api/profile', '/api/protected']],
     ['b', ['/api/public', '/api/private', '/api/private-scoped']],
-  ] as const)('variant %s → %j', (name, paths) => {
-    expect(variants[name].endpoints.map(({ path }) => path)).toEqual(paths);
-  });
+  ] as const)('variant %s → %j', (name, paths) =>
+    expect(variants[name].endpoints.map(({ path }) => path)).toEqual(paths),
+  );
 
   it.each(names)('variant %s → one is open, one needs read:messages, the others any valid token', (name) => {
     for (const { path, access } of variants[name].endpoints) {
@@ -41,9 +41,9 @@ describe('endpoints', () => {
     expect(answer(variants.a, '/api/protected')).toEqual({ message });
   });
 
-  it.each(['/api/public', '/api/private', '/api/private-scoped'])('variant B, %s → a message alone', (path) => {
-    expect(answer(variants.b, path)).toEqual({ Message: expect.stringMatching(/^[A-Z].*\.$/) });
-  });
+  it.each(['/api/public', '/api/private', '/api/private-scoped'])('variant B, %s → a message alone', (path) =>
+    expect(answer(variants.b, path)).toEqual({ Message: expect.stringMatching(/^[A-Z].*\.$/) }),
+  );
 
   it.each(names)('variant %s → each message says what the endpoint is and what access it needs', (name) => {
     const variant = variants[name];
@@ -82,9 +82,9 @@ describe('endpoints', () => {
       { email: ['a@example.test'], permissions: ['read', 1, null, ['x'], 'write'] },
       { email: null, permissions: ['read', 'write'], custom_claim: null },
     ],
-  ])('profile of a token with %s', (_name, claims, profile) => {
-    expect(answer(variants.a, '/api/profile', claims)).toEqual({ user_id: 'user|1', ...profile });
-  });
+  ])('profile of a token with %s', (_name, claims, profile) =>
+    expect(answer(variants.a, '/api/profile', claims)).toEqual({ user_id: 'user|1', ...profile }),
+  );
 
   it('a custom claim named like a member of every object → null where the token has none', () => {
     const endpoint = findEndpoint(variants.a, '/api/profile');
@@ -105,27 +105,25 @@ describe('endpoints', () => {
   });
 });
 
-describe('records', () => {
-  it('A and B differ as docs/behaviour.md has it', () => {
-    const { endpoints: _a, ...a } = variants.a;
-    const { endpoints: _b, ...b } = variants.b;
-    expect(a).toEqual({
-      names: { domain: 'IDP_DOMAIN', audience: 'IDP_AUDIENCE' },
-      defaults: { dpopEnabled: true, errorBody: 'detail', clockTolerance: { exp: 5, nbf: 5 } },
-      keyLoading: 'background',
-      discoveryFallback: 'well-known',
-      subject: 'required',
-      challenge: 'full',
-      insufficientScopeStatus: 403,
-    });
-    expect(b).toEqual({
-      names: { domain: 'IdpDomain', audience: 'IdpApiIdentifier' },
-      defaults: { dpopEnabled: false, errorBody: 'message', clockTolerance: { exp: 0, nbf: 300 } },
-      keyLoading: 'at-start',
-      discoveryFallback: 'none',
-      subject: 'optional',
-      challenge: 'bare',
-      insufficientScopeStatus: 401,
-    });
+it('records: A and B differ as docs/behaviour.md has it', () => {
+  const { endpoints: _a, ...a } = variants.a;
+  const { endpoints: _b, ...b } = variants.b;
+  expect(a).toEqual({
+    names: { domain: 'IDP_DOMAIN', audience: 'IDP_AUDIENCE' },
+    defaults: { dpopEnabled: true, errorBody: 'detail', clockTolerance: { exp: 5, nbf: 5 } },
+    keyLoading: 'background',
+    discoveryFallback: 'well-known',
+    subject: 'required',
+    challenge: 'full',
+    insufficientScopeStatus: 403,
+  });
+  expect(b).toEqual({
+    names: { domain: 'IdpDomain', audience: 'IdpApiIdentifier' },
+    defaults: { dpopEnabled: false, errorBody: 'message', clockTolerance: { exp: 0, nbf: 300 } },
+    keyLoading: 'at-start',
+    discoveryFallback: 'none',
+    subject: 'optional',
+    challenge: 'bare',
+    insufficientScopeStatus: 401,
   });
 });

@@ -81,10 +81,7 @@ const serve = [
   plain(1, [404], ({ marker, token }) => ({ target: `/${marker}`, lines: [bearer(token)] })),
   plain(1, [405], (context) => ({ method: 'POST', target: '/api/private', body: bodyOf(context) })),
   plain(1, [405], (context) => ({ method: 'PUT', target: '/api/private', body: bodyOf(context), chunked: true })),
-  {
-    ...plain(0.2, [417], ({ marker }) => ({ target: '/api/public', lines: [['Expect', marker]] })),
-    isLast: true,
-  },
+  { ...plain(0.2, [417], ({ marker }) => ({ target: '/api/public', lines: [['Expect', marker]] })), isLast: true },
   ...refused(0.5, ({ marker }) => `/api/private?m=${marker}`),
   ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
 ];
@@ -140,10 +137,7 @@ function webSocket(weight, mode) {
     isLast: true,
     write(context) {
       const { marker, random } = context;
-      const head = writeRequest(context, {
-        target: `/open/${mode}?m=${marker}`,
-        lines: Object.entries(handshake),
-      });
+      const head = writeRequest(context, { target: `/open/${mode}?m=${marker}`, lines: Object.entries(handshake) });
       const tunnel = fill(marker, random.between(1, 6000));
       return {
         method: 'GET',

@@ -5,11 +5,7 @@ const types = {
   string: text,
   integer: { type: 'integer', minimum: 0 },
   strings: { type: 'array', items: text },
-  actor: {
-    type: 'object',
-    properties: { sub: text, iss: text, client_id: text },
-    additionalProperties: false,
-  },
+  actor: { type: 'object', properties: { sub: text, iss: text, client_id: text }, additionalProperties: false },
 } as const;
 /** Values of the members that have few. */
 const values: Readonly<Partial<Record<AuditMemberName, readonly string[]>>> = {

@@ -5,13 +5,7 @@ const cause = {
   type: 'object',
   required: ['id', 'certainty', 'fix'],
   additionalProperties: false,
-  properties: {
-    id: text,
-    certainty: { enum: ['certain', 'likely'] },
-    fix: text,
-    or: text,
-    note: text,
-  },
+  properties: { id: text, certainty: { enum: ['certain', 'likely'] }, fix: text, or: text, note: text },
 } as const;
 
 const check = {

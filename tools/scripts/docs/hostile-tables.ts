@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { differenceTable } from '../../../test/differential/differences.ts';
-import { catalogue } from '../../../test/catalogue/rows.ts';
 import { libraryCases } from '../../../test/catalogue/library-cases.ts';
 import { providerFaults } from '../../../test/catalogue/provider-faults.ts';
 import { publishedHoles } from '../../../test/catalogue/published-holes.ts';
+import { catalogue } from '../../../test/catalogue/rows.ts';
 import { slowClients } from '../../../test/catalogue/slow-clients.ts';
+import { differenceTable } from '../../../test/differential/differences.ts';
 
 /** A row of the catalogue, whichever way it is run. */
 interface Row {

@@ -78,9 +78,7 @@ describe('valid logout tokens', () => {
 
   it.each([[undefined], ['JWT'], ['jwt'], ['logout+jwt'], ['Logout+JWT'], ['application/logout+jwt']])(
     'typ %s → 200',
-    async (typ) => {
-      expect(await open().send(logoutToken({}, { typ }))).toEqual(accepted);
-    },
+    async (typ) => expect(await open().send(logoutToken({}, { typ }))).toEqual(accepted),
   );
 
   it('LOGOUT_SUBJECT → the session and all tokens of the user', async () => {
@@ -168,17 +166,16 @@ describe('invalid logout tokens → 400 invalid_request', () => {
   it.each([
     ['another content type', { type: 'application/json' }, 415],
     ['no content type', { type: null }, 415],
-  ] as const)('%s → %s', async (_title, options, status) => {
-    expect(await open().send(logoutToken(), options)).toMatchObject({ status });
-  });
+  ] as const)('%s → %s', async (_title, options, status) =>
+    expect(await open().send(logoutToken(), options)).toMatchObject({ status }),
+  );
 
-  it('a body of more than 16 KiB → 413', async () => {
-    expect(await open().post(`logout_token=${'a'.repeat(16 * 1024)}`)).toMatchObject({ status: 413 });
-  });
+  it('a body of more than 16 KiB → 413', async () =>
+    expect(await open().post(`logout_token=${'a'.repeat(16 * 1024)}`)).toMatchObject({ status: 413 }));
 
-  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('%s → 405 with Allow: POST', async (method) => {
-    expect(await open().send(logoutToken(), { method })).toMatchObject({ status: 405, headers: { allow: 'POST' } });
-  });
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('%s → 405 with Allow: POST', async (method) =>
+    expect(await open().send(logoutToken(), { method })).toMatchObject({ status: 405, headers: { allow: 'POST' } }),
+  );
 
   it('no response names a configured issuer, client or audience', async () => {
     const { send } = open();
@@ -199,10 +196,7 @@ describe('availability', () => {
     let isAway = true;
     const { send, outcomes, reasonOf } = open(
       {},
-      {
-        ...memory,
-        write: async (records) => (isAway ? Promise.reject(makeError()) : memory.write(records)),
-      },
+      { ...memory, write: async (records) => (isAway ? Promise.reject(makeError()) : memory.write(records)) },
     );
     const token = logoutToken();
     const response = await send(token);
@@ -304,9 +298,7 @@ describe('options', () => {
     [{ clientIds: [''] }, 'clientIds'],
     [{ path: 'logout' }, 'path'],
     [{ clients: ['app'] }, 'clients'],
-  ])('%j → TypeError about %s', (options, name) => {
-    expect(() => open(options as object)).toThrow(name);
-  });
+  ])('%j → TypeError about %s', (options, name) => expect(() => open(options as object)).toThrow(name));
 
   it('a server without revocations → TypeError', () => {
     const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });

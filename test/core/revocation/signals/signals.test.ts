@@ -15,9 +15,7 @@ describe('metadata of the transmitter', () => {
     ['https://idp.example/', 'https://idp.example/.well-known/ssf-configuration'],
     ['https://idp.example/realms/main', 'https://idp.example/.well-known/ssf-configuration/realms/main'],
     ['https://idp.example:8443/a/', 'https://idp.example:8443/.well-known/ssf-configuration/a'],
-  ])('metadata of %s → %s', (transmitter, url) => {
-    expect(metadataUrl(transmitter)).toBe(url);
-  });
+  ])('metadata of %s → %s', (transmitter, url) => expect(metadataUrl(transmitter)).toBe(url));
 
   it('a transmitter with a path → opened', async () => {
     const { stream } = await open({ path: '/realms/main' });

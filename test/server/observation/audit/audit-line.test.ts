@@ -163,16 +163,14 @@ it.each([
   expect(JSON.parse(format(first, time))).toMatchObject({ entry: 'staff', scopes: ['read'] });
 });
 
-describe('the schema of a line', () => {
-  it('describes every member, and a complete line has no other', () => {
-    expect(Object.keys(auditSchema.properties)).toEqual(Object.keys(auditMembers));
-    const lines = [complete, { id: 'a', decision: 'admitted', method: 'GET' } as const].map((each) => read(each));
-    for (const line of lines) {
-      expect(auditSchema.required.filter((name) => !Object.hasOwn(line, name))).toEqual([]);
-      for (const [name, value] of Object.entries(line)) {
-        const type = Array.isArray(value) ? 'array' : typeof value === 'number' ? 'integer' : typeof value;
-        expect(auditSchema.properties[name]?.type, name).toBe(type);
-      }
+it('the schema of a line: describes every member, and a complete line has no other', () => {
+  expect(Object.keys(auditSchema.properties)).toEqual(Object.keys(auditMembers));
+  const lines = [complete, { id: 'a', decision: 'admitted', method: 'GET' } as const].map((each) => read(each));
+  for (const line of lines) {
+    expect(auditSchema.required.filter((name) => !Object.hasOwn(line, name))).toEqual([]);
+    for (const [name, value] of Object.entries(line)) {
+      const type = Array.isArray(value) ? 'array' : typeof value === 'number' ? 'integer' : typeof value;
+      expect(auditSchema.properties[name]?.type, name).toBe(type);
     }
-  });
+  }
 });

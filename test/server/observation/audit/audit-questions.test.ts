@@ -10,10 +10,7 @@ import { needs } from '../../../support/programs.ts';
 
 const page = readFileSync(new URL('../../../../docs/audit.md', import.meta.url), 'utf8');
 const commands = [...page.matchAll(/^([^\n]+)\n(?:[^\n]+\n)?\n```sh\n(jq .*)\n```/gm)].map(
-  ([, question = '', command = '']) => ({
-    question: question.replace(/\?.*/, '?'),
-    command,
-  }),
+  ([, question = '', command = '']) => ({ question: question.replace(/\?.*/, '?'), command }),
 );
 const token = { iss: 'https://idp.example/', sub: 'alice', jti: 'token-1', scope: 'read write' };
 const base = { method: 'GET', rule: 'orders', rules: createHash('sha256').update('rules').digest('hex') } as const;
@@ -59,9 +56,8 @@ describe('questions of docs/audit.md', needs('jq'), () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('every question has a command, and every command is tested', () => {
-    expect(commands.map(({ question }) => question)).toEqual(Object.keys(expected));
-  });
+  it('every question has a command, and every command is tested', () =>
+    expect(commands.map(({ question }) => question)).toEqual(Object.keys(expected)));
 
   it.each(commands)('$question → the lines that it is about', ({ question, command }) => {
     const output = execFileSync('sh', ['-c', command.replace('RBZSYvGxSQ8CkPjVPkfBD5CHwTtf9PBdXvVUhCfPsxk', hash)], {

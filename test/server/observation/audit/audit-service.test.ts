@@ -15,22 +15,20 @@ import {
   ServiceStartError,
   startService,
 } from '../../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../../support/test-provider.ts';
+import { useTestProvider } from '../../../support/test-provider.ts';
 import { readEnvironment, variants } from '../../../support/variant-service.ts';
 
 const secret = 'a secret of at least 32 bytes, yes';
 const [variant] = variants;
-let provider: TestProvider;
+const provider = await useTestProvider();
 let folder: string;
 let files = 0;
 const services: ServiceProcess[] = [];
 beforeAll(async () => {
-  provider = await startTestProvider();
   folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));
 });
 afterAll(async () => {
   await Promise.all(services.map((service) => service.kill()));
-  await provider.close();
   rmSync(folder, { recursive: true, force: true });
 });
 

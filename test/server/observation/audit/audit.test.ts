@@ -39,9 +39,9 @@ describe('createAudit', () => {
   it.each([
     ['a folder', folder, /EISDIR/],
     ['a path without a folder', join(folder, 'none', 'audit'), /ENOENT/],
-  ])('%s → the error of the system', (_name, destination, code) => {
-    expect(() => createAudit({ destination, identity: 'off' })).toThrow(code);
-  });
+  ])('%s → the error of the system', (_name, destination, code) =>
+    expect(() => createAudit({ destination, identity: 'off' })).toThrow(code),
+  );
 
   it('a new file → mode 0600; an existing file → appended to', () => {
     const destination = newPath();
