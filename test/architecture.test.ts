@@ -384,7 +384,7 @@ describe('the tests', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   const others = words(`
-    bench deploy differential examples hostile isolation migration properties run-summary runtimes site support
+    bench catalogue deploy differential examples isolation migration properties run-summary runtimes site support
     vectors
   `);
 

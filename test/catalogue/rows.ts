@@ -29,7 +29,7 @@ type Part = readonly [name: string, rows: Rows];
 const parts: readonly Part[] = Object.entries(catalogue);
 const isAboutHttp = ([name]: Part): boolean => name === 'HTTP' || name === 'forwarded headers';
 
-/** The parts that are judged in process. */
+/** The parts that are run in process. */
 export const tokenParts = parts.filter((part) => !isAboutHttp(part));
 
 const ofReasons = new Map(tokenParts.flatMap(([, rows]) => rows.map((row) => [row.reason, row] as const).toReversed()));

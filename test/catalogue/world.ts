@@ -94,7 +94,7 @@ export interface WorldOptions {
   readonly services?: readonly ServiceName[];
 }
 
-/** Starts a provider, a decoy, and services of variant A before them, which are ready. No service: requests are judged in process. */
+/** Starts a provider, a decoy, and services of variant A before them, which are ready. No service: requests go to the library. */
 export async function openWorld({ published = [], services: names = ['default'] }: WorldOptions = {}): Promise<World> {
   const [provider, decoy] = await Promise.all([startTestProvider(), openDecoy()]);
   const keys = { rsa: makeSigningKey('RS256'), ec: makeSigningKey('ES256'), ed: makeSigningKey('EdDSA') };

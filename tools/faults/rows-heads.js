@@ -110,7 +110,7 @@ const authenticated = {
   },
 };
 
-/** MiB that a body of 300 MB may cost which the upstream does not read. */
+/** MiB that a body of 300 MB may cost. */
 const bodyMemory = 24;
 const bodyBytes = 300_000_000;
 
@@ -118,17 +118,17 @@ const bodyBytes = 300_000_000;
 const unreadBodies = {
   name: 'gate-bodies-unread',
   title: 'bodies of 300 MB for an upstream that does not read them',
-  async open(bench) {
-    const upstream = createServer((incoming, outgoing) => {
-      if (incoming.url === '/report') incoming.pause();
-      else outgoing.end('{}');
-    });
-    return openGate(bench, 'bodies', upstream);
-  },
+  open: (bench) =>
+    openGate(
+      bench,
+      'bodies',
+      createServer((incoming, outgoing) => incoming.url === '/report' || outgoing.end('{}')),
+    ),
   async play(scene) {
-    await scene.begin({ share: 0.1 });
     const part = Buffer.alloc(1_000_000, 0x61);
-    for (const framing of [`Content-Length: ${bodyBytes}`, 'Transfer-Encoding: chunked']) {
+    const length = `Content-Length: ${bodyBytes}`;
+    // Without load, because its heap varies by more. The first one only loads the code.
+    for (const [index, framing] of [length, length, 'Transfer-Encoding: chunked'].entries()) {
       const before = scene.service.memory();
       const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
       const chunk = framing.startsWith('T') ? `${bodyBytes.toString(16)}\r\n` : '';
@@ -139,46 +139,14 @@ const unreadBodies = {
         await sleep(100);
         most = Math.max(most, scene.service.memory() - before);
       }
-      const taken = socket.bytesWritten - socket.writableLength;
-      scene.demand(taken < bodyBytes / 2, `${taken} bytes were taken`);
-      scene.demand(most <= bodyMemory, `${framing}: ${most.toFixed(0)} MiB`);
+      scene.demand(index === 0 || most <= bodyMemory, `${framing}: ${most.toFixed(0)} MiB`);
       socket.destroy();
     }
-    scene.faultEnds();
-    scene.note(`memory grows by at most ${bodyMemory} MiB, because the gate reads no more than the upstream`);
-  },
-};
-
-/** An upstream that responds to the head of an upload, and closes: clients that have not sent it all get the response. */
-const earlyResponses = {
-  name: 'gate-early-responses',
-  title: '40 uploads of 4 MiB to an upstream that responds with 413 to the head, and closes',
-  async open(bench) {
-    const upstream = createServer((incoming, outgoing) => {
-      incoming.on('error', () => {});
-      if (incoming.url === '/report') outgoing.writeHead(413, { connection: 'close' });
-      outgoing.end('{}');
-    });
-    return openGate(bench, 'early', upstream);
-  },
-  async play(scene) {
     await scene.begin({ share: 0.1 });
-    const piece = Buffer.alloc(4 * 2 ** 20);
-    let received = 0;
-    for (let i = 0; i < 40; i++) {
-      const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
-      socket.write(`PUT /report HTTP/1.1\r\nHost: a\r\nContent-Length: ${piece.length}\r\n\r\n`);
-      socket.write(piece);
-      const head = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-      if (String(head[0]).startsWith('HTTP/1.1 413')) received++;
-      socket.destroy();
-    }
-    // A reset of the upstream may overtake its response.
-    scene.demand(received >= 32, `${received} of 40 clients got the response of the upstream`);
+    await scene.sleep(1);
     scene.faultEnds();
-    scene.note(`${received} of 40 clients got the response`);
   },
 };
 
 /** Rows of heads, bodies and authenticated connections. */
-export const headRows = [flood, authenticated, unreadBodies, earlyResponses];
+export const headRows = [flood, authenticated, unreadBodies];

@@ -89,30 +89,13 @@ function holes(): string {
   ].join('\n');
 }
 
-const of = (name: string): string => table(parts[name] ?? []);
-
 /** The tables of docs/evidence/attacks.md, by the name of their place. */
 export const hostileTables: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    Object.entries(parts).map(([name, rows]) => [`attacks_${name.replaceAll(/\W/g, '_')}`, table(rows)] as const),
+  ),
   hostileCounts: counts(),
-  hostileHeader: of('JOSE header'),
-  hostileEncoding: of('encoding'),
-  hostileClaims: of('claims'),
-  hostileSignatures: of('signatures'),
   hostileVectors: vectors(),
-  hostileKeys: of('key set'),
-  hostileProvider: of('responses of the provider'),
-  hostileDpop: of('DPoP'),
-  hostileHttp: of('HTTP'),
-  hostileSlow: of('slow clients'),
-  hostileForwarded: of('forwarded headers'),
-  hostileDocuments: of('documents of the provider'),
-  hostileVerified: of('verified tokens'),
-  hostileReplay: of('DPoP replay and nonces'),
-  hostileIntrospection: of('introspection'),
-  hostileCertificates: of('client certificates'),
-  hostileProfile: of('profile of RFC 9068'),
-  hostileStepUp: of('step-up'),
-  hostileIssuers: of('several issuers'),
   publishedHoles: holes(),
   differences: differenceTable(),
 };
