@@ -24,6 +24,10 @@ core.register_action("portcullis", { "http-req" }, function(txn)
     for name, values in pairs(response.headers) do
       if name:sub(1, 7) == "x-auth-" then txn.http:req_set_header(name, values[0]) end
     end
+    -- For rules with "exchange": the token of the upstream. Uncomment both if all rules have one, because for others they delete
+    -- the client's own token, which the upstream may read.
+    -- txn.http:req_del_header("authorization")
+    -- if response.headers["authorization"] then txn.http:req_set_header("authorization", response.headers["authorization"][0]) end
     -- The upstream gets the id of the caller if it is valid, otherwise the id of the gate.
     local id, given = response.headers["x-request-id"], sent["x-request-id"]
     if id then

@@ -1,5 +1,6 @@
 import type { ServerMeans } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
+import type { Exchanges } from './exchanges.ts';
 import type { Gate } from './gate.ts';
 import type { GateServers } from './gate-servers.ts';
 import { openAssertions } from './identity/assertions.ts';
@@ -13,6 +14,7 @@ export type GateMode = 'beside' | 'proxy';
 export interface GateFollowerOptions {
   readonly servers: GateServers;
   readonly upstreams: Upstreams;
+  readonly exchanges: Exchanges;
   readonly settings: Settings;
   readonly isTrustSet: boolean;
   readonly means: ServerMeans;
@@ -20,7 +22,7 @@ export interface GateFollowerOptions {
 }
 
 export function createGateFollower(options: GateFollowerOptions): RulesFollower {
-  const { servers, upstreams, isTrustSet, means, onSwap } = options;
+  const { servers, upstreams, exchanges, isTrustSet, means, onSwap } = options;
   let before: GateMode | undefined;
   return {
     async prepare(rules, file) {
@@ -33,8 +35,9 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
       // As the proxy, no peer is trusted by default.
       const trust = mode === 'proxy' && !isTrustSet ? ({ trustProxy: 'none' } as const) : {};
       const settings = { ...options.settings, ...trust };
+      const opening = exchanges.prepare(rules);
       const { gate, adopt } = await servers.prepare(rules, {
-        ...{ settings, mode, means },
+        ...{ settings, mode, means, exchanges: opening },
         assertions: openAssertions(rules, file.keys),
         mcpMetadata: settings.mcp ? createMcpMetadata(rules) : undefined,
       });
@@ -42,6 +45,7 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
       return {
         commit() {
           adopt();
+          exchanges.adopt(opening);
           if (opened !== undefined) upstreams.adopt(opened);
           onSwap(gate, mode, settings);
         },

@@ -19,7 +19,7 @@ export interface PreparedGate {
   adopt(): void;
 }
 
-interface GateParts extends Pick<GateOptions, 'assertions' | 'mcpMetadata'> {
+interface GateParts extends Pick<GateOptions, 'assertions' | 'mcpMetadata' | 'exchanges'> {
   readonly settings: Settings;
   readonly mode: 'beside' | 'proxy';
   readonly means: ServerMeans;
@@ -229,7 +229,7 @@ export function openIntrospections(
 
 /** Reads the options of an introspection, with its secret. Throws `RulesError` if the file is unusable. */
 export function readIntrospectionOptions(issuer: string, { clientSecretFile, ...rest }: RuleIntrospection) {
-  return { ...rest, issuer, clientSecret: readClientSecret(clientSecretFile) };
+  return { ...rest, issuer, clientSecret: readSecretFile('clientSecretFile', clientSecretFile) };
 }
 
 function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Introspection {
@@ -240,8 +240,9 @@ function openIntrospection(options: Parameters<typeof createIntrospection>[0]): 
   }
 }
 
-function readClientSecret(file: string): string {
+/** Reads a file that a member of the rules names. Throws `RulesError` if it is unusable. */
+export function readSecretFile(member: string, file: string): string {
   const read = readSecret(file);
   if (typeof read === 'string' && read.trim() !== '') return read.trim();
-  throw new RulesError(`clientSecretFile ${file} cannot be used. Name a readable file that has only the secret in it.`);
+  throw new RulesError(`${member} ${file} cannot be used. Name a readable file that has only the secret in it.`);
 }

@@ -15,6 +15,7 @@ import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings, type SettingNames } from '../server/settings/setting-names.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import { createBesideApp } from './beside/beside-app.ts';
+import { createExchanges } from './exchanges.ts';
 import type { Gate, NoteDecision } from './gate.ts';
 import { createGateFollower, type GateMode } from './gate-follower.ts';
 import { describeReadiness } from './gate-readiness.ts';
@@ -48,10 +49,11 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   const servers = createGateServers(keySource, cors);
   registerCacheMetrics(metrics, servers);
   const upstreams = createUpstreams(options.settings, log, metrics);
+  const exchanges = createExchanges(metrics);
   let active: ActiveGate | undefined;
   await rules.follow(
     createGateFollower({
-      ...{ servers, upstreams, isTrustSet, settings: options.settings, means: parts.means },
+      ...{ servers, upstreams, exchanges, isTrustSet, settings: options.settings, means: parts.means },
       onSwap(gate, mode, settings) {
         active = { gate, upstreams: upstreams.current(), mode, settings };
       },

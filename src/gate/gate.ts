@@ -1,3 +1,4 @@
+import type { ExchangedToken } from '../core/exchange/exchange-cache.ts';
 import type { DpopMode } from '../core/http/credentials.ts';
 import { createReadExternalUrl, type Trust } from '../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
@@ -36,6 +37,13 @@ export interface ServerRequirements {
   readonly proofs: 'record' | 'ignore';
 }
 
+/** Exchanges the tokens of callers for tokens of one API. */
+export interface GateExchange {
+  take(access: Access<unknown>): ExchangedToken | Refused | Promise<ExchangedToken | Refused>;
+  /** Discards a token that the upstream has refused. Returns true if `take` returns another one now. */
+  discard(access: Access<unknown>, used: ExchangedToken): boolean;
+}
+
 export interface GateOptions {
   readonly rules: Rules;
   /** Opens the resource server for these requirements; called once for each rule. */
@@ -48,6 +56,8 @@ export interface GateOptions {
   /** Default: none is served. */
   readonly mcpMetadata?: McpMetadata | undefined;
   readonly cors?: GateCors | undefined;
+  /** Exchanges by name. Absent for a test of rules, which exchanges nothing. */
+  readonly exchanges?: ReadonlyMap<string, GateExchange>;
 }
 
 export interface AdmittedDecision {
@@ -56,6 +66,8 @@ export interface AdmittedDecision {
   readonly request: ResourceRequest;
   readonly identity: IdentityValues;
   readonly access: Access<RegisteredClaims> | undefined;
+  /** Token for the upstream, instead of the caller's. */
+  readonly exchanged: ExchangedToken | undefined;
   /** Sent with the response to the client (RFC 9449 §8.2). */
   readonly dpopNonce: string | undefined;
   readonly wouldRefuse: unknown;
@@ -96,6 +108,8 @@ export interface Gate extends Pick<GateOptions, 'rules' | 'assertions' | 'mcpMet
     request: ResourceRequest,
     connection: Connection | undefined,
   ): (Choice & { readonly server: ResourceServer<RegisteredClaims>; readonly policy: Policy<unknown> }) | undefined;
+  /** Finds the exchange that a rule names. */
+  findExchange(rule: Rule): GateExchange | undefined;
   /** Refuses a request before a rule is chosen, or after its rule has admitted it. */
   refuse(error: unknown, request: ResourceRequest, rule?: Rule): RefusedDecision;
 }
@@ -123,6 +137,7 @@ export function createGate(options: GateOptions): Gate {
   );
   const findAudited = (rule: Rule | undefined): AuditedFacts => (rule && audited.get(rule)) ?? unmatched;
 
+  const findExchange = ({ exchange }: Rule) => (exchange === undefined ? undefined : options.exchanges?.get(exchange));
   const findCors = (rule: Rule | undefined): GateCors | undefined => rule?.cors ?? options.cors;
 
   const refuse = (error: unknown, request: ResourceRequest, rule?: Rule, call?: McpCall): RefusedDecision => {
@@ -142,13 +157,13 @@ export function createGate(options: GateOptions): Gate {
 
   const admit = (
     { rule, request, isCorsPreflight }: Choice,
-    admitted: Partial<Pick<AdmittedDecision, 'access' | 'identity' | 'wouldRefuse'>> = {},
+    admitted: Partial<Pick<AdmittedDecision, 'access' | 'identity' | 'wouldRefuse' | 'exchanged'>> = {},
   ): AdmittedDecision => ({
     kind: 'admitted',
     rule,
     request,
     identity: admitted.identity ?? identity.empty,
-    access: admitted.access,
+    ...{ access: admitted.access, exchanged: admitted.exchanged },
     dpopNonce: admitted.access?.dpopNonce,
     wouldRefuse: admitted.wouldRefuse,
     cors: findCors(rule)?.[isCorsPreflight ? 'describePreflight' : 'describe'](request) ?? noHeaders,
@@ -175,6 +190,7 @@ export function createGate(options: GateOptions): Gate {
     assertions,
     mcpMetadata,
     refuse: (error, request, rule) => refuse(error, request, rule),
+    findExchange,
     findJudge(request, connection) {
       const choice = chooseRule(request, connection);
       if (choice instanceof Refused || chooseTreatment(choice) !== 'judge') return undefined;
@@ -207,7 +223,10 @@ export function createGate(options: GateOptions): Gate {
         const access = await (servers.get(rule) ?? outside).judge(bound, call?.policy ?? rule.policy, connection);
         if (!isAccess(access)) return settleRefusal(choice, refusalOf(access), call);
         const assertion = signIdentity?.(rule, access, request, connection);
-        return admit(choice, { access, identity: identity.write(access, assertion) });
+        const taking = findExchange(rule)?.take(access);
+        const exchanged = taking instanceof Promise ? await taking : taking;
+        if (exchanged instanceof Refused) return settleRefusal(choice, exchanged, call);
+        return admit(choice, { access, identity: identity.write(access, assertion), exchanged });
       } catch (error) {
         return choice === undefined ? refuse(error, request) : settleRefusal(choice, error, call);
       }

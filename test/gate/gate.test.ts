@@ -27,6 +27,7 @@ const ruleIn = (mode: Rule['mode']): Rules => {
     rules: [rule],
     issuers: new Map([['test', issuer]]),
     introspections: new Map(),
+    exchanges: new Map(),
     upstreams: new Map(),
     identity: { 'x-subject': 'sub' },
     resource: undefined,

@@ -73,15 +73,15 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'a misspelt "issuers" → no problem that only follows from it',
     `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
     [
-      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, upstreams, rules, identity, assertion, resource, preflight, forward.',
+      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, exchanges, upstreams, rules, identity, assertion, resource, preflight, forward.',
     ],
   ],
   [
     'misspelt members → each reported',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
-      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
+      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
+      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
     ],
   ],
   [

@@ -48,6 +48,8 @@ export interface RecordingUpstream {
   answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** Takes over a request before its body is read, and then returns `true`. Default: none. */
   intercept: ((incoming: IncomingMessage, outgoing: ServerResponse) => boolean) | undefined;
+  /** Responds to an upgrade instead, and then returns `true`. Default: each is accepted. */
+  interceptUpgrade: ((socket: Duplex) => boolean) | undefined;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingU
       outgoing.end(JSON.stringify(received.at(-1)));
     },
     intercept: undefined as RecordingUpstream['intercept'],
+    interceptUpgrade: undefined as RecordingUpstream['interceptUpgrade'],
   };
   const server = createServer((incoming, outgoing) => {
     if (upstream.intercept?.(incoming, outgoing) === true) return;
@@ -76,6 +79,7 @@ export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingU
   // Accepts every WebSocket, and returns its bytes.
   server.on('upgrade', ({ method = '', url = '', rawHeaders, headers }: IncomingMessage, socket: Duplex) => {
     received.push({ method, target: url, rawHeaders: [...rawHeaders], body: '' });
+    if (upstream.interceptUpgrade?.(socket) === true) return;
     const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${webSocketId}`).digest('base64');
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,

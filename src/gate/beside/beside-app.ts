@@ -41,7 +41,9 @@ export function createBesideApp({ current, isTrusted, errorBody, note }: BesideA
     const { headers } = decision.identity;
     const answer = admitted.get(headers) ?? createAnswer(200, headers, '');
     admitted.set(headers, answer);
-    return decision.dpopNonce === undefined ? answer : answer.with('dpop-nonce', decision.dpopNonce);
+    const { dpopNonce, exchanged } = decision;
+    const replaced = exchanged === undefined ? answer : answer.with('authorization', `Bearer ${exchanged.token}`);
+    return dpopNonce === undefined ? replaced : replaced.with('dpop-nonce', dpopNonce);
   };
 
   return async (exchange, target) => {

@@ -1,3 +1,4 @@
+import type { ExchangeTarget, TokenExchangeOptions } from '../../core/exchange/exchange-request.ts';
 import type { DpopMode } from '../../core/http/credentials.ts';
 import type { IntrospectionOptions } from '../../core/introspection/introspection.ts';
 import type { OperationPolicies } from '../../core/mcp/operation-policy.ts';
@@ -59,6 +60,8 @@ export interface Rule {
   /** `forward` if the upstream also gets `Authorization` and `DPoP`, for the gate as the proxy. */
   readonly credentials: 'forward' | 'remove';
   readonly assertion?: RuleAssertion | undefined;
+  /** Name in {@link Rules.exchanges}; `undefined`: the upstream gets no token. */
+  readonly exchange?: string | undefined;
   /** Name in {@link Rules.upstreams}; `undefined`: the upstream of the settings. */
   readonly upstream: string | undefined;
   /** Prefix that the upstream does not get, such as `/orders`. Empty: none. */
@@ -72,11 +75,21 @@ export interface RuleIntrospection extends Omit<IntrospectionOptions, 'issuer' |
   readonly clientSecretFile: string;
 }
 
+export interface RuleExchange extends ExchangeTarget, Pick<TokenExchangeOptions, 'clientId' | 'endpoint' | 'bound'> {
+  /** Name in {@link Rules.issuers}. */
+  readonly issuer: string;
+  readonly clientAuth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt';
+  readonly clientSecretFile?: string;
+  readonly keyFile?: string;
+  readonly actorTokenFile?: string;
+}
+
 export interface Rules {
   readonly rules: readonly Rule[];
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
   /** The introspection of an entry, under its name in {@link Rules.issuers}: entries of one URL do not share one. */
   readonly introspections: ReadonlyMap<string, RuleIntrospection>;
+  readonly exchanges: ReadonlyMap<string, RuleExchange>;
   readonly upstreams: ReadonlyMap<string, string>;
   readonly identity: Readonly<Record<string, ClaimPath>>;
   readonly assertion?: AssertionRules | undefined;

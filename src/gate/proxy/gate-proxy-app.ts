@@ -6,15 +6,17 @@ import { readNodeMessage } from '../../core/mcp/node-message.ts';
 import { Refused } from '../../core/refused.ts';
 import { followAccess } from '../../core/resource-server/access.ts';
 import type { TokenEnd } from '../../core/resource-server/token-watch.ts';
-import { Answer, answerRefusal, sendAnswer } from '../../server/http/answer.ts';
+import { Answer, answerRefusal, type HeaderList, sendAnswer } from '../../server/http/answer.ts';
 import { type Exchange, noteRefusal, passedOn, type StreamApp, type Wire } from '../../server/http/exchange.ts';
 import { propagateTrace, readRequestId } from '../../server/observation/traces.ts';
 import type { SettingNames } from '../../server/settings/setting-names.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { readOfferedToken } from '../match/request-target.ts';
 import type { Rule } from '../match/rules.ts';
+import { hasValue } from './headers.ts';
 import type { Forwarding, Framing } from './request-head.ts';
-import { createExamine } from './reverse-proxy.ts';
+import { createExamine, type ReverseProxy } from './reverse-proxy.ts';
+import { isRepeatable } from './upstream.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
 
 export interface GateProxyAppOptions {
@@ -48,6 +50,39 @@ function replaceHeaders(exchange: Exchange, rule: Rule): Forwarding['replaced'] 
   const trace = propagateTrace(exchange);
   const offered = rule.webSocketToken && readOfferedToken(exchange.request.headers);
   return offered === undefined ? trace : new Map([...(trace ?? []), ['sec-websocket-protocol', offered.others]]);
+}
+
+/** A challenge with `invalid_token` (RFC 6750 §3.1), also after other challenges. */
+const tokenRefusal =
+  /(?:^|,)\s*Bearer\s+(?:[\w-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",]*)\s*,\s*)*error\s*=\s*"?invalid_token"?\s*(?:,|$)/i;
+
+/**
+ * Adds the exchanged token, and discards one that the upstream refuses. A request without a body is then sent once more with
+ * a new one, if its method is safe.
+ */
+function replaceToken(
+  { access, exchanged, rule }: AdmittedDecision,
+  forwarding: Forwarding,
+  { gate, proxy, framing }: Pick<ForwardContext, 'gate' | 'framing'> & { readonly proxy: ReverseProxy },
+): Forwarding {
+  const exchange = gate.findExchange(rule);
+  if (access === undefined || exchanged === undefined || exchange === undefined) return forwarding;
+  const { incoming, outgoing } = forwarding;
+  const isSafe = framing.body === 'none' && isRepeatable(incoming.method ?? '');
+  const sendAgain = async (): Promise<void> => {
+    const next = await exchange.take(access);
+    if (outgoing.destroyed) return;
+    if (next instanceof Refused) return forwarding.refuse(next);
+    const { onDone: _, ...rest } = forwarding; // the first response calls it
+    proxy.forward({ ...rest, authorization: `Bearer ${next.token}` }, framing);
+  };
+  const repeat = (status: number, headers: HeaderList): boolean => {
+    const isRefused = status === 401 && hasValue(headers, 'www-authenticate', tokenRefusal);
+    if (!isRefused || !exchange.discard(access, exchanged) || !isSafe) return false;
+    void sendAgain();
+    return true;
+  };
+  return { ...forwarding, authorization: `Bearer ${exchanged.token}`, repeat };
 }
 
 export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
@@ -114,7 +149,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       onCut: (error) => noteRefusal(exchange, error, names),
       onDone: () => wire.onDone(),
     };
-    proxy.forward(forwarding, framing);
+    proxy.forward(replaceToken(admission, forwarding, { gate, proxy, framing }), framing);
     return passedOn;
   };
 

@@ -29,6 +29,13 @@ export interface Forwarding {
   /** True if the peer's X-Forwarded-For is trusted and forwarded. */
   readonly isPeerTrusted: boolean;
   readonly credentials: CredentialForwarding;
+  /** Sent as Authorization instead of the client's. Default: none. */
+  readonly authorization?: string | undefined;
+  /**
+   * Called with the head of the upstream's response. Returns true if it sends the request once more: this response is
+   * discarded. Default: none is.
+   */
+  readonly repeat?: ((status: number, headers: HeaderList) => boolean) | undefined;
   /** The part of the body that was read; the rest follows. Default: none was read. */
   readonly held?: HeldBody | undefined;
   /** Sent as X-Request-Id. Default: none. */
@@ -172,6 +179,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
     const value = identity.values[i];
     if (value !== undefined) headers.push(name, value);
   }
+  if (forwarding.authorization !== undefined) headers.push('Authorization', forwarding.authorization);
   if (body === 'none' && framing.tellsLength) headers.push('Content-Length', '0');
   return {
     method,

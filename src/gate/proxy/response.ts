@@ -94,6 +94,7 @@ export class ResponseWriter {
   begin(status: number, rawHeaders: readonly string[]): void {
     if (this.#over) return;
     this.#options.onHead((performance.now() - this.#startedAt) / 1000);
+    if (this.#forwarding.repeat?.(status, rawHeaders) === true) return void this.#stop();
     const { method = '', httpVersionMinor } = this.#forwarding.incoming;
     const mayTrail = httpVersionMinor > 0 && !endsConnection(method, status);
     const headers = readResponseHeaders(rawHeaders, mayTrail);

@@ -1,16 +1,18 @@
 import { gateClaims } from '../../core/assertion/assertion-claims.ts';
+import { checkExchangeOptions, checkTarget } from '../../core/exchange/token-exchange.ts';
 import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { checkJwksUri } from '../../core/keys/key-set-options.ts';
+import { omitUndefined } from '../../core/option-members.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
-import type { RuleIntrospection, Rules } from '../match/rules.ts';
+import type { RuleExchange, RuleIntrospection, Rules } from '../match/rules.ts';
 import type { ReportProblem } from './rules-text.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';
 
 /** The compiled members of a document that apply to all rules. */
 export type CompiledDocument = Pick<
   Rules,
-  'issuers' | 'introspections' | 'upstreams' | 'identity' | 'assertion' | 'resource'
+  'issuers' | 'introspections' | 'exchanges' | 'upstreams' | 'identity' | 'assertion' | 'resource'
 >;
 
 export function compileDocument(document: RulesDocument, report: ReportProblem): CompiledDocument {
@@ -28,6 +30,7 @@ export function compileDocument(document: RulesDocument, report: ReportProblem):
   const assertion = compileAssertion(document.assertion, Object.keys(identity), report);
   return {
     ...issuers,
+    exchanges: compileExchanges(document.exchanges ?? {}, issuers.issuers, report),
     upstreams: new Map(Object.entries(upstreams)),
     identity,
     assertion,
@@ -58,6 +61,36 @@ function compileIssuers(
     }
   }
   return { issuers, introspections };
+}
+
+function compileExchanges(
+  entries: NonNullable<RulesDocument['exchanges']>,
+  issuers: Rules['issuers'],
+  report: ReportProblem,
+): Rules['exchanges'] {
+  const exchanges = new Map<string, RuleExchange>();
+  for (const [name, entry] of Object.entries(entries)) {
+    const exchange = entry as RuleExchange; // what is undefined is absent
+    const { audience, resource, scopes, clientAuth, clientSecretFile, keyFile } = exchange;
+    const trusted = issuers.get(exchange.issuer);
+    exchanges.set(name, exchange);
+    if (trusted === undefined) {
+      const known = [...issuers.keys()].join(', ') || 'none';
+      report(['exchanges', name, 'issuer'], `There is no issuer "${exchange.issuer}". Write any of: ${known}.`);
+      continue;
+    }
+    const needed = clientAuth === 'private_key_jwt' ? 'keyFile' : 'clientSecretFile';
+    if (exchange[needed] === undefined || (clientSecretFile !== undefined && keyFile !== undefined)) {
+      report(['exchanges', name], `The exchange "${name}" needs "${needed}" and no other secret. Write only that one.`);
+    }
+    try {
+      checkTarget(omitUndefined({ audience, resource, scopes }));
+      checkExchangeOptions(omitUndefined({ ...exchange, issuer: trusted.issuer }));
+    } catch (error) {
+      report(['exchanges', name], `The exchange "${name}" cannot be used: ${describeError(error)}.`);
+    }
+  }
+  return exchanges;
 }
 
 /** Reads an issuer: the exact `iss`, even without a trailing slash, or a domain. */

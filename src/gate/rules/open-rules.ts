@@ -18,6 +18,8 @@ export interface OpenRulesOptions {
 }
 
 const retryInterval = 1000;
+/** Name of a member that names a file with a secret. */
+const secretFile = /[a-z]File\b/;
 
 /**
  * Reads the rules, and reads them again on SIGHUP or once a changed file stays unchanged. New rules are validated
@@ -55,7 +57,7 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
       if (cause === 'change' && text === rejected) return;
       const isChanged = text !== contentOf(file) || lastReloadOk === 0;
       // A request also reads secrets again.
-      if (isChanged || (cause === 'request' && text.includes('clientSecretFile'))) await swap(next);
+      if (isChanged || (cause === 'request' && secretFile.test(text))) await swap(next);
       lastReloadOk = 1;
       rejected = undefined;
     } catch (error) {

@@ -16,9 +16,10 @@ export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   }));
 }
 
-function describeOwn({ issuers, dpop }: Rule, issuerCount: number): readonly string[] {
+function describeOwn({ issuers, dpop, exchange }: Rule, issuerCount: number): readonly string[] {
   return [
     ...(issuers.length > 0 && issuerCount > 1 ? [ruleMembers.issuers.explain(issuers)] : []),
     ...(dpop === undefined ? [] : [ruleMembers.dpop.explain(dpop)]),
+    ...(exchange === undefined ? [] : [ruleMembers.exchange.explain(exchange)]),
   ];
 }

@@ -111,12 +111,14 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
     report([], `The requirements of the rule "${id}" are not valid: ${describeError(error)}.`);
   }
   checkForwarding(entry, context);
+  const issuers = usesToken ? chooseIssuers(entry, context) : [];
+  if (usesToken) checkExchange(entry, issuers, context);
   return {
     ...{ id, access, methods, dpop, mode, stripPrefix, path: entry.path, hosts: entry.hosts ?? [] },
     ...bound,
     mcp: usesToken ? compileMcp(entry, bound.policy, context) : undefined,
     pattern: { ...target.path, hosts: [...new Set(target.hosts.map(({ pattern }) => pattern))], methods },
-    issuers: usesToken ? chooseIssuers(entry, context) : [],
+    ...{ issuers, exchange: usesToken ? entry.exchange : undefined },
     streams: entry.streams ?? 'end-with-token',
     webSocketToken: entry.webSocketToken,
     encodedSlash: entry.encodedSlash ?? 'refuse',
@@ -183,6 +185,35 @@ function chooseIssuers({ id, issuers: named }: RuleEntry, { compiled, report }: 
     );
   }
   return named;
+}
+
+/** The caller's token must be of the issuer that exchanges it, and never reach the upstream. */
+function checkExchange(
+  { id, exchange: name, mode, forward }: RuleEntry,
+  issuers: readonly string[],
+  { document, compiled, report }: RuleContext,
+): void {
+  if (name === undefined) return;
+  const { exchanges } = compiled;
+  const exchange = exchanges.get(name);
+  if (exchange === undefined) {
+    const known = exchanges.size === 0 ? 'Add "exchanges"' : `Write any of: ${[...exchanges.keys()].join(', ')}`;
+    report(['exchange'], `There is no exchange "${name}". ${known}.`);
+  } else if (compiled.issuers.has(exchange.issuer) && issuers.some((each) => each !== exchange.issuer)) {
+    report(
+      ['exchange'],
+      `The exchange "${name}" takes tokens of "${exchange.issuer}" only, and the rule "${id}" accepts others. Write "issuers": ["${exchange.issuer}"].`,
+    );
+  }
+  if (mode === 'report') {
+    report(['mode'], 'In report mode the upstream gets the token of the caller. Remove "mode" or "exchange".');
+  }
+  if ((forward ?? document.forward) !== undefined) {
+    report(
+      forward === undefined ? ['exchange'] : ['forward'],
+      `The upstream of "${id}" gets the new token as Authorization. Remove "forward" or "exchange".`,
+    );
+  }
 }
 
 function compileRuleAssertion(

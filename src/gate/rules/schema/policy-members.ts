@@ -27,7 +27,7 @@ function formatChoice(options: readonly string[]): string {
 export const claimName = v.pipe(v.string(), v.minLength(1));
 const claimNames = v.pipe(v.array(claimName), v.minLength(1));
 export const claimPath = v.union([claimName, claimNames]);
-const scope = string(
+export const scope = string(
   /^[\x21\x23-\x5b\x5d-\x7e]+$/,
   'Write each scope as one string, without spaces and quotation marks.',
 );

@@ -159,6 +159,12 @@ export const ruleMembers = {
     schema: forward('the upstream gets'),
     docs: '`["authorization"]`: the upstream gets `Authorization` and `DPoP` too (with `--upstream`; otherwise your proxy decides)',
   },
+  exchange: {
+    schema: nameOfUpstream,
+    needsToken: true,
+    docs: 'name of one of the `exchanges`: the upstream gets [its own token](exchange.md) instead of the caller’s',
+    explain: (name) => `exchange ${String(name)}`,
+  },
   upstream: {
     schema: nameOfUpstream,
     docs: 'name of one of the `upstreams` (as the proxy); default: `UPSTREAM`',

@@ -9,6 +9,7 @@ import {
   oneOf,
   optional,
   policyMembers,
+  scope,
   string,
 } from './policy-members.ts';
 import { assertionTarget, nameOfUpstream, ruleDefaults, ruleSchema } from './rule-members.ts';
@@ -28,6 +29,25 @@ const introspection = v.strictObject({
     maxSeconds: seconds(3600, 'Default: 60.'),
     inactiveSeconds: seconds(3600, 'Default: 10.'),
     timeoutSeconds: seconds(60, 'Default: 3.'),
+  }),
+});
+
+const exchange = v.strictObject({
+  issuer: string(/./, 'Write a name of "issuers": only its tokens are exchanged.'),
+  clientId: string(/./, 'Write the client id of this gate at the token endpoint.'),
+  ...optional({
+    endpoint: string(/^https:\/\//, 'Write the https URL of the token endpoint. Default: that in the metadata.'),
+    clientAuth: oneOf(
+      ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+      'Default: client_secret_basic.',
+    ),
+    clientSecretFile: string(/./, 'Write the path of a file that contains the secret.'),
+    keyFile: string(/./, 'Write the path of a file that contains the private key, in PEM or as a JWK.'),
+    audience: string(/./, 'Write the name of the API at the provider, as in "https://orders.internal/".'),
+    resource: string(/./, 'Write the URI of the API (RFC 8707).'),
+    scopes: list(scope, 'Write a list of scopes, as in ["orders:read"]. Default: the provider decides.'),
+    actorTokenFile: string(/./, 'Write the path of a file that contains a token of this gate.'),
+    bound: oneOf(['allow'], 'With allow, tokens with cnf are exchanged too; the new ones are not bound.'),
   }),
 });
 
@@ -74,6 +94,13 @@ export const rulesSchema = v.pipe(
       issuers: described(
         v.record(v.string(), described(issuer, 'Write an object with "issuer" and "audience".')),
         'Write an object with a member for each issuer: its name in this file, and its settings.',
+      ),
+      exchanges: described(
+        v.record(
+          nameOfUpstream,
+          described(exchange, 'Write an object with "issuer", "clientId" and "audience" or "resource" (RFC 8693).'),
+        ),
+        'Write an object of names and exchanges: a rule names one, and its upstream gets its own token.',
       ),
       upstreams: described(
         v.record(

@@ -1,0 +1,438 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { decodeJwt } from 'jose';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readExchangeOptions } from '../../src/gate/exchanges.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
+import { createDpopClient } from '../support/dpop-client.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { openRaw, send } from '../support/http-client.ts';
+import { ServiceStartError } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-exchange-'));
+const secretFile = join(folder, 'secret');
+const accessType = 'urn:ietf:params:oauth:token-type:access_token';
+const writeSecret = (secret: string): void => writeFileSync(secretFile, `${secret}\n`);
+
+let provider: TestProvider;
+let upstream: RecordingUpstream;
+let proxy: GateProcess;
+let beside: GateProcess;
+/** Forms that the token endpoint received. */
+const forms: Readonly<Record<string, string>>[] = [];
+let answer: { readonly status: number; readonly body: (form: Readonly<Record<string, string>>, n: number) => object };
+const issue = (members: object = {}) => ({
+  status: 200,
+  body: (form: Readonly<Record<string, string>>, n: number) => ({
+    access_token: `for-${decodeJwt(form['subject_token'] ?? '').sub}-${n}`,
+    ...{ token_type: 'Bearer', issued_token_type: accessType, expires_in: 300, ...members },
+  }),
+});
+
+const writeRules = (members: object = {}, exchange: object = {}): object => ({
+  issuers: { main: { issuer: provider.issuer, audience: provider.audience } },
+  exchanges: {
+    orders: {
+      ...{ issuer: 'main', clientId: 'gate', clientSecretFile: secretFile },
+      ...{ audience: 'https://orders.internal/', scopes: ['orders:read'], ...exchange },
+    },
+    bound: {
+      ...{ issuer: 'main', clientId: 'gate', clientSecretFile: secretFile, resource: 'urn:bound', bound: 'allow' },
+    },
+  },
+  rules: [
+    { id: 'orders', path: '/orders/**', exchange: 'orders', ...members },
+    { id: 'bound', path: '/bound/**', exchange: 'bound' },
+    { id: 'optional', path: '/optional/**', exchange: 'orders', access: 'optional' },
+    { id: 'plain', path: '/plain/**' },
+  ],
+});
+
+beforeAll(async () => {
+  writeSecret('s3cret');
+  [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
+  const expected = `Basic ${Buffer.from('gate:s3cret').toString('base64')}`;
+  provider.serve('/oauth/token', (response) => {
+    void text(response.req).then((body) => {
+      const form = Object.fromEntries(new URLSearchParams(body));
+      const isClient = response.req.headers.authorization === expected;
+      const { status, body: respond } = isClient ? answer : { status: 401, body: () => ({ error: 'invalid_client' }) };
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(respond(form, forms.push(form))));
+    });
+  });
+  const adminKey = join(folder, 'admin-key');
+  writeFileSync(adminKey, 'x'.repeat(32));
+  [proxy, beside] = await Promise.all([
+    startGate(provider, writeRules(), { UPSTREAM: `http://${upstream.address}`, ADMIN_KEY_FILE: adminKey }),
+    startGate(provider, writeRules()),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([proxy?.stop(), beside?.stop(), upstream?.close(), provider?.close()]);
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
+  forms.length = 0;
+  upstream.received.length = 0;
+  upstream.answer = (_incoming, outgoing) => void outgoing.end('ok');
+  answer = issue();
+});
+
+const sign = (sub: string, claims: object = {}) => provider.sign({ sub, jti: `${sub}-${Math.random()}`, ...claims });
+const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
+const authorizationsOf = ({ rawHeaders }: RecordingUpstream['received'][number]): readonly string[] =>
+  rawHeaders.filter((_, index) => index % 2 === 1 && /^authorization$/i.test(rawHeaders[index - 1] ?? ''));
+const sentTokens = (): readonly string[] => upstream.received.flatMap(authorizationsOf);
+const reasonOf = async (gate: GateProcess, { headers }: { readonly headers: ReadonlyMap<string, string> }) =>
+  gate.findLog(({ id }) => id === headers.get('x-request-id'));
+
+describe('as the proxy', () => {
+  it('the upstream gets its own token, and the caller’s never; MCP servers must not pass it on', async () => {
+    const token = await sign('alice');
+    for (let n = 0; n < 3; n++) await send(proxy.url, '/orders/1', { headers: bearer(token) });
+    expect(sentTokens()).toEqual(Array.from({ length: 3 }, () => 'Bearer for-alice-1'));
+    expect(JSON.stringify(upstream.received)).not.toContain(token);
+    expect(forms).toEqual([
+      {
+        ...{ grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange', subject_token: token },
+        ...{ subject_token_type: accessType, requested_token_type: accessType },
+        ...{ audience: 'https://orders.internal/', scope: 'orders:read' },
+      },
+    ]);
+    expect(JSON.stringify(proxy.logs)).not.toMatch(/for-alice|eyJ/);
+  });
+
+  it('two callers and two exchanges → tokens of their own, also on one connection', async () => {
+    const [alice, bob] = [await sign('alice'), await sign('bob')];
+    const paths = ['/orders/1', '/bound/1'];
+    const request = (path: string, token: string) =>
+      `GET ${path} HTTP/1.1\r\nHost: api.example\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const client = openRaw(proxy.port);
+    const all = [alice, bob].flatMap((token) => paths.map((path) => request(path, token)));
+    client.write(`${all.join('')}GET /plain HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n`);
+    await client.closed;
+    const owners = upstream.received.map((each) => `${each.target} ${authorizationsOf(each)[0]?.slice(0, -2)}`);
+    expect(owners).toEqual([
+      ...['/orders/1 Bearer for-alice', '/bound/1 Bearer for-alice'],
+      ...['/orders/1 Bearer for-bob', '/bound/1 Bearer for-bob'],
+    ]);
+    expect(new Set(sentTokens()).size).toBe(4);
+  });
+
+  it('an anonymous caller of an optional rule, a rule without an exchange → no Authorization', async () => {
+    await send(proxy.url, '/optional/1');
+    await send(proxy.url, '/plain/1', { headers: bearer(await sign('alice')) });
+    expect([upstream.received.length, sentTokens(), forms]).toEqual([2, [], []]);
+  });
+
+  it.each([
+    ['Authorization named by Connection', ['Connection', 'Authorization, keep-alive']],
+    ['Proxy-Authorization', ['Proxy-Authorization', 'Bearer other']],
+    ['other spellings', ['authorization-', 'Bearer other', 'Authorization_', 'Bearer other']],
+  ])('%s → the upstream gets exactly the new token', async (_what, headers) => {
+    const { status } = await send(proxy.url, '/orders/1', { headers: [...bearer(await sign('alice')), ...headers] });
+    expect([status, sentTokens()]).toEqual([200, ['Bearer for-alice-1']]);
+  });
+
+  it('a refused token, and two Authorization headers → no exchange', async () => {
+    const other = ['Authorization', 'Bearer x'];
+    const refused = await send(proxy.url, '/orders/1', { headers: bearer(await sign('alice', { aud: 'other' })) });
+    const twice = await send(proxy.url, '/orders/1', { headers: [...bearer(await sign('alice')), ...other] });
+    expect([refused.status, twice.status, forms, upstream.received]).toEqual([401, 400, [], []]);
+  });
+
+  it('a bound token → 403, with `bound` a token that is not bound', async () => {
+    const proven = async (path: string) => {
+      const client = createDpopClient();
+      const token = await sign('alice', { cnf: { jkt: client.jkt } });
+      const attempt = (nonce?: string) => {
+        const { authorization, dpop } = client.headers(token, { url: proxy.url + path, ...(nonce && { nonce }) });
+        return send(proxy.url, path, { headers: ['Authorization', authorization, 'DPoP', dpop] });
+      };
+      // A gate that has just started requires a nonce.
+      const first = await attempt();
+      return first.status === 401 ? attempt(first.headers.get('dpop-nonce')) : first;
+    };
+    const refused = await proven('/orders/1');
+    expect(refused.status).toBe(403);
+    expect(await reasonOf(proxy, refused)).toMatchObject({
+      reason: 'exchange_refused',
+      exchange: 'orders',
+      why: 'cnf',
+    });
+    expect((await proven('/bound/1')).status).toBe(200);
+    expect(sentTokens()).toEqual(['Bearer for-alice-1']);
+  });
+
+  it.each([
+    [400, 'invalid_grant', 403, { reason: 'exchange_refused', error: 'invalid_grant' }],
+    [403, 'invalid_target', 403, { reason: 'exchange_refused', error: 'invalid_target' }],
+    [429, 'slow_down', 503, { reason: 'exchange_unavailable', kind: 'status', level: 'error' }],
+    [400, 'invalid_request', 503, { reason: 'exchange_unavailable', level: 'error' }],
+    [302, '', 503, { reason: 'exchange_unavailable', kind: 'redirect' }],
+  ])('%s %s → %s, the error in the log only', async (status, error, expected, line) => {
+    answer = { status, body: () => ({ error, error_description: 'internal detail' }) };
+    const response = await send(proxy.url, '/orders/1', { headers: bearer(await sign('alice')) });
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([expected, undefined]);
+    expect(response.headers.get('retry-after')).toBe(expected === 503 ? '5' : undefined);
+    expect(response.text).not.toMatch(/internal detail|invalid_grant|invalid_target|slow_down|orders/);
+    expect(await reasonOf(proxy, response)).toMatchObject({ ...line, exchange: 'orders' });
+    expect(upstream.received).toEqual([]);
+  });
+
+  it('metrics → exchanges by name and outcome, with seconds', async () => {
+    const read = async (series: string) =>
+      Number(new RegExp(`^${series} (\\d+)`, 'm').exec(await proxy.metrics())?.[1]);
+    const ok = 'portcullis_exchanges_total\\{exchange="orders",outcome="ok"\\}';
+    const seconds = 'portcullis_exchange_seconds_count\\{exchange="orders"\\}';
+    const before = [await read(ok), await read(seconds)];
+    await send(proxy.url, '/orders/1', { headers: bearer(await sign('alice')) });
+    expect([await read(ok), await read(seconds)]).toEqual(before.map((count) => count + 1));
+    expect(await read('portcullis_exchanges_total\\{exchange="bound",outcome="unavailable"\\}')).toBe(0);
+  });
+
+  it('a caller who was revoked → 401, no exchange and no cached token', async () => {
+    const token = await sign('mallory');
+    expect((await send(proxy.url, '/orders/1', { headers: bearer(token) })).status).toBe(200);
+    await send(proxy.adminUrl ?? '', '/revocations', {
+      ...{ method: 'POST', body: JSON.stringify({ sub: 'mallory', before: Math.floor(Date.now() / 1000) }) },
+      headers: ['Authorization', `Bearer ${'x'.repeat(32)}`, 'Content-Type', 'application/json'],
+    });
+    const refused = await send(proxy.url, '/orders/1', { headers: bearer(token) });
+    expect((await reasonOf(proxy, refused))['reason']).toBe('revoked_token');
+    expect([forms.length, upstream.received.length]).toEqual([1, 1]);
+  });
+});
+
+describe('an upstream that refuses the new token', () => {
+  const challenge = 'DPoP algs="ES256", Bearer realm="a, Bearer b", error="invalid_token"';
+  const refuse = (header: string, times = 1) => {
+    let left = times;
+    upstream.answer = (_incoming, outgoing) => {
+      if (left-- > 0) outgoing.writeHead(401, { 'www-authenticate': header });
+      outgoing.end('body of the upstream');
+    };
+  };
+
+  it.each(['GET', 'HEAD', 'OPTIONS'])('%s → exchanged again, and sent once more', async (method) => {
+    refuse(challenge);
+    const response = await send(proxy.url, '/orders/1', { method, headers: bearer(await sign('alice')) });
+    expect([response.status, sentTokens()]).toEqual([200, ['Bearer for-alice-1', 'Bearer for-alice-2']]);
+  });
+
+  it('a WebSocket → exchanged again, and sent once more', async () => {
+    let refused = 0;
+    upstream.interceptUpgrade = (socket) => {
+      if (refused++ > 0) return false;
+      socket.end(`HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: ${challenge}\r\nContent-Length: 2\r\n\r\nno`);
+      return true;
+    };
+    const lines = [
+      ...['GET /orders/1 HTTP/1.1', 'Host: api.example', `Authorization: Bearer ${await sign('alice')}`],
+      ...['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
+    ];
+    const client = openRaw(proxy.port);
+    client.write(`${lines.join('\r\n')}\r\nSec-WebSocket-Version: 13\r\n\r\n`);
+    expect(await client.receive(/^HTTP\/1.1 \d+ /)).toMatch(/^HTTP\/1.1 101 /);
+    client.destroy();
+    upstream.interceptUpgrade = undefined;
+    expect(sentTokens()).toEqual(['Bearer for-alice-1', 'Bearer for-alice-2']);
+  });
+
+  it('again → its 401 reaches the client, and the token is kept for 10 s', async () => {
+    refuse(challenge, 3);
+    const headers = bearer(await sign('alice'));
+    const response = await send(proxy.url, '/orders/1', { headers });
+    expect([response.status, response.body]).toEqual([401, 'body of the upstream']);
+    expect((await send(proxy.url, '/orders/1', { headers })).status).toBe(401);
+    expect(sentTokens().map((each) => each.at(-1))).toEqual(['1', '2', '2']);
+  });
+
+  it.each([
+    ['a POST', 'POST', challenge],
+    ['a GET with a body', 'GET', challenge, 'body'],
+  ])('%s → its 401 reaches the client; the next request has a new token', async (_what, method, header, body = '') => {
+    refuse(header);
+    const headers = bearer(await sign('alice'));
+    expect((await send(proxy.url, '/orders/1', { method, headers, body })).status).toBe(401);
+    expect((await send(proxy.url, '/orders/1', { headers })).status).toBe(200);
+    expect(sentTokens()).toEqual(['Bearer for-alice-1', 'Bearer for-alice-2']);
+  });
+
+  it.each([
+    'Bearer error="insufficient_scope"',
+    'Bearer',
+    'DPoP error="invalid_token"',
+    'Bearer error="invalid_tokens"',
+    'Basic realm="Bearer error=invalid_token"',
+  ])('with %s → its 401 reaches the client, and the token is kept', async (header) => {
+    refuse(header);
+    const headers = bearer(await sign('alice'));
+    expect((await send(proxy.url, '/orders/1', { headers })).status).toBe(401);
+    expect((await send(proxy.url, '/orders/1', { headers })).status).toBe(200);
+    expect(forms.length).toBe(1);
+  });
+
+  it('and a provider that then refuses → 403 instead of the response', async () => {
+    refuse(challenge);
+    const headers = bearer(await sign('alice'));
+    await send(proxy.url, '/plain/1', { headers });
+    upstream.answer = (_incoming, outgoing) => {
+      answer = { status: 400, body: () => ({ error: 'invalid_grant' }) };
+      outgoing.writeHead(401, { 'www-authenticate': challenge }).end();
+    };
+    const response = await send(proxy.url, '/orders/1', { headers });
+    expect([response.status, (await reasonOf(proxy, response))['reason']]).toEqual([403, 'exchange_refused']);
+  });
+});
+
+describe('beside a proxy', () => {
+  const authorizationOf = async (path: string, headers: readonly string[] = []) => {
+    const { status, headers: received } = await beside.ask({ path, headers });
+    return [status, received.get('authorization')];
+  };
+
+  it('the 200 has Authorization for rules with an exchange only', async () => {
+    const headers = bearer(await sign('alice'));
+    expect(await authorizationOf('/orders/1', headers)).toEqual([200, 'Bearer for-alice-1']);
+    expect(await authorizationOf('/orders/1', bearer(await sign('bob')))).toEqual([200, 'Bearer for-bob-2']);
+    expect(await authorizationOf('/orders/1', headers)).toEqual([200, 'Bearer for-alice-1']);
+    expect(await authorizationOf('/plain/1', headers)).toEqual([200, undefined]);
+    expect(await authorizationOf('/optional/1')).toEqual([200, undefined]);
+  });
+
+  it('a refusal has none', async () => {
+    answer = { status: 400, body: () => ({ error: 'invalid_scope' }) };
+    expect(await authorizationOf('/orders/1', bearer(await sign('alice')))).toEqual([403, undefined]);
+  });
+
+  it('two gates → two exchanges for one caller', async () => {
+    const headers = bearer(await sign('alice'));
+    await send(proxy.url, '/orders/1', { headers });
+    expect(await authorizationOf('/orders/1', headers)).toEqual([200, 'Bearer for-alice-2']);
+  });
+
+  it('another secret and SIGHUP → 503 and never 401; the right one → 200. A changed exchange shares no token', async () => {
+    const headers = bearer(await sign('alice'));
+    await authorizationOf('/orders/1', headers);
+    writeSecret('another');
+    beside.signal('SIGHUP');
+    await expect.poll(() => authorizationOf('/orders/1', headers), { timeout: 10_000 }).toEqual([503, undefined]);
+    writeSecret('s3cret');
+    beside.signal('SIGHUP');
+    await expect.poll(async () => (await authorizationOf('/orders/1', headers))[0], { timeout: 10_000 }).toBe(200);
+    await beside.writeRules(writeRules({}, { audience: 'https://other.internal/' }));
+    await expect
+      .poll(async () => (await authorizationOf('/orders/1', headers)) && forms.at(-1)?.['audience'], {
+        timeout: 10_000,
+      })
+      .toBe('https://other.internal/');
+  });
+});
+
+it('a secret file that is missing at startup → 78, and it is named', async () => {
+  const error = await startGate(provider, writeRules({}, { clientSecretFile: join(folder, 'none') })).then(
+    (gate) => gate.stop(),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ServiceStartError);
+  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining('The exchange "orders" cannot') });
+});
+
+describe('errors at load', () => {
+  const base = {
+    issuers: {
+      main: { issuer: 'https://id.example/', audience: 'a' },
+      other: { issuer: 'https://b.example/', audience: 'a' },
+    },
+    exchanges: { orders: { issuer: 'main', clientId: 'gate', clientSecretFile: 's', audience: 'o' } },
+    rules: [{ id: 'orders', path: '/**', issuers: ['main'], exchange: 'orders' }],
+  };
+  const problemsOf = (document: object) => {
+    const result = readRules({ name: 'rules.json', text: JSON.stringify(document) });
+    return result.kind === 'rules' ? [] : result.problems.map(({ message }) => message);
+  };
+  const [rule] = base.rules;
+  const withRule = (members: object, top: object = {}) => ({ ...base, ...top, rules: [{ ...rule, ...members }] });
+  const withExchange = (members: object) => ({
+    ...base,
+    exchanges: { orders: { ...base.exchanges.orders, ...members } },
+  });
+
+  it.each<readonly [string, object]>([
+    ['the example of the contract', base],
+    [
+      'private_key_jwt with a key',
+      withExchange({ clientAuth: 'private_key_jwt', keyFile: 'k', clientSecretFile: undefined }),
+    ],
+    ['an optional rule', withRule({ access: 'optional' })],
+  ])('%s → none', (_what, document) => {
+    expect(problemsOf(document)).toEqual([]);
+  });
+
+  it.each<readonly [string, object, RegExp]>([
+    ['an unknown exchange', withRule({ exchange: 'order' }), /no exchange "order"\. Write any of: orders/],
+    ['an exchange without "exchanges"', { ...base, exchanges: undefined }, /Add "exchanges"/],
+    ['an issuer that is not there', withExchange({ issuer: 'mian' }), /no issuer "mian"\. Write any of: main, other/],
+    ['another issuer of the rule', withRule({ issuers: ['other'] }), /takes tokens of "main" only/],
+    ['a further issuer of the rule', withRule({ issuers: ['main', 'other'] }), /Write "issuers": \["main"\]/],
+    ['access open', withRule({ access: 'open', issuers: undefined }), /"exchange" has no effect/],
+    ['access deny', withRule({ access: 'deny', issuers: undefined }), /"exchange" has no effect/],
+    ['report mode', withRule({ mode: 'report' }), /In report mode the upstream gets the token of the caller/],
+    ['forward', withRule({ forward: ['authorization'] }), /Remove "forward" or "exchange"/],
+    ['forward for all rules', withRule({}, { forward: ['authorization'] }), /Remove "forward" or "exchange"/],
+    ['neither audience nor resource', withExchange({ audience: undefined }), /write audience or resource/],
+    ['a resource with a fragment', withExchange({ resource: 'https://o.example/#a' }), /without a fragment/],
+    ['an http endpoint', withExchange({ endpoint: 'http://id.example/token' }), /https URL of the token endpoint/],
+    ['an endpoint with a password', withExchange({ endpoint: 'https://a:b@id.example/token' }), /without credentials/],
+    ['no secret', withExchange({ clientSecretFile: undefined }), /needs "clientSecretFile"/],
+    ['a key for client_secret_basic', withExchange({ keyFile: 'k' }), /needs "clientSecretFile" and no other secret/],
+    ['a secret for private_key_jwt', withExchange({ clientAuth: 'private_key_jwt' }), /needs "keyFile" and no other/],
+    ['an unknown member', withExchange({ audiences: ['o'] }), /audiences/],
+    [
+      'an http issuer without an endpoint',
+      { ...base, issuers: { main: { issuer: 'http://id.example/', audience: 'a', insecure: true } } },
+      /https URL of the token endpoint/,
+    ],
+    ['Authorization as an identity header', { ...base, identity: { Authorization: 'sub' } }, /has another meaning/],
+  ])('%s → one that says what to do', (_what, document, message) => {
+    expect(problemsOf(document)).toEqual([expect.stringMatching(message)]);
+  });
+});
+
+describe('files of an exchange', () => {
+  const issuers = new Map([['main', { issuer: 'https://id.example/' }]]);
+  const entry = { issuer: 'main', clientId: 'gate', audience: 'o', clientAuth: 'private_key_jwt' } as const;
+  const write = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+
+  it('a JWK, and an actor token that is replaced → both are read', () => {
+    const actorTokenFile = write('actor', 'actor-1\n');
+    const keyFile = write('key.json', '{"kty":"EC","kid":"k1"}');
+    const { clientKey, actorToken, ...rest } = readExchangeOptions({ issuers }, { ...entry, keyFile, actorTokenFile });
+    write('actor', 'actor-2');
+    expect([clientKey, typeof actorToken === 'function' && actorToken()]).toEqual([
+      { key: { kty: 'EC', kid: 'k1' } },
+      'actor-2',
+    ]);
+    expect(rest).toEqual({ issuer: 'https://id.example/', clientId: 'gate' });
+  });
+
+  it.each([
+    ['a key that is not JSON', () => ({ keyFile: write('bad.json', '{kty') }), /keyFile .* is not JSON/],
+    [
+      'an empty actor token',
+      () => ({ keyFile: write('pem', 'x'), actorTokenFile: write('empty', '') }),
+      /actorTokenFile/,
+    ],
+  ])('%s → an error that names the file', (_what, files, message) => {
+    expect(() => readExchangeOptions({ issuers }, { ...entry, ...files() })).toThrow(message);
+  });
+});
