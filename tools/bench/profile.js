@@ -1,5 +1,5 @@
 // npm run bench -- profile [--only SERVER,…] [--workload NAME,…] [--write]: where the processor time of a request goes, by sampling profiler.
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -63,7 +63,8 @@ const built = new URL('../../dist/', import.meta.url).href;
 
 /** Returns the location of a function in the sources, or in its own file. */
 function sourceOf({ url, lineNumber, columnNumber }) {
-  if (!url.startsWith(built)) return url;
+  // A file without code of the sources has no map.
+  if (!url.startsWith(built) || !existsSync(fileURLToPath(`${url}.map`))) return url;
   const map = maps.get(url) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${url}.map`), 'utf8')));
   maps.set(url, map);
   const found = map.findEntry(lineNumber, columnNumber);

@@ -13,11 +13,14 @@ export class Answer {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: string;
+  /** `latin1` for ASCII: it is copied, not encoded. */
+  readonly encoding: 'latin1' | 'utf8';
 
   constructor(status: number, headers: HeaderList, body: string) {
     this.status = status;
     this.headers = headers;
     this.body = body;
+    this.encoding = Buffer.byteLength(body) === body.length ? 'latin1' : 'utf8';
   }
 
   with(...more: HeaderList): Answer {
@@ -41,8 +44,8 @@ export function plainError(errorBody: ErrorBodyFormat, status: number): Answer {
 
 /** Sends a response; Node omits the body of a response to HEAD. `requestId`: id of the log line, for a refused request. */
 export function sendAnswer(answer: Answer, outgoing: ServerResponse, requestId?: string): void {
-  const { status, headers, body } = answer;
+  const { status, headers, body, encoding } = answer;
   const all = requestId === undefined ? headers : [...headers, requestIdHeader, requestId];
   outgoing.writeHead(status, all as string[]); // Node only reads them
-  outgoing.end(body);
+  outgoing.end(body, encoding);
 }

@@ -7,6 +7,8 @@ import { RequestPieces } from './request-pieces.ts';
 
 const nothing = Buffer.alloc(0);
 
+const hasBytes = ({ chunk }: { readonly chunk: Buffer | string }): boolean => chunk.length > 0;
+
 export interface ClientConnectionOptions {
   readonly intake: Intake;
   readonly peer: PeerUse;
@@ -73,14 +75,14 @@ export class ClientConnection extends Duplex implements Fed {
       },
       writev(all, done) {
         // Node ends a response with an empty piece.
-        const pieces = all.filter(({ chunk }) => chunk.length > 0);
-        if (pieces.length === 0) return void done();
+        const pieces = all.filter(hasBytes);
+        const last = pieces.pop();
+        if (last === undefined) return void done();
         options.intake.sendLater(() => {
-          socket.cork();
-          for (const [i, { chunk, encoding }] of pieces.entries()) {
-            socket.write(chunk, encoding, i + 1 < pieces.length ? undefined : done);
-          }
-          socket.uncork();
+          if (pieces.length > 0) socket.cork();
+          for (const { chunk, encoding } of pieces) socket.write(chunk, encoding);
+          socket.write(last.chunk, last.encoding, done);
+          if (pieces.length > 0) socket.uncork();
         });
       },
       final: (done) => void socket.end(done),
