@@ -64,7 +64,7 @@ export type { DescribeRefusal, Refusal, RefusalContext } from './core/refusal/re
 export { type EndAtExpiryOptions, endAtExpiry } from './core/resource-server/access.ts';
 export type { Audit, AuditDecision } from './core/resource-server/audit.ts';
 export { explainRefusals } from './core/resource-server/events.ts';
-export type { IssuerFinder, IssuerRequest, ResolveIssuers } from './core/resource-server/issuers/issuer-finder.ts';
+export type { IssuerFinder, IssuerRequest } from './core/resource-server/issuers/issuer-finder.ts';
 export type { Recipients, Subject, TokenRuleOptions } from './core/resource-server/issuers/token-rules.ts';
 export type { IssuerList, IssuerRuleOptions, TrustedIssuer } from './core/resource-server/issuers/trusted-issuer.ts';
 export type {

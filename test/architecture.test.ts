@@ -543,7 +543,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   'core/keys/refresher.ts createRefresher': 84,
   'core/mcp/operation-policy.ts createOperationPolicies': 83,
   'core/resource-server/judgement.ts createJudge': 148,
-  'core/resource-server/resource-server.ts createResourceServer': 81,
   'core/revocation/cutoffs.ts createCutoffs': 123,
   'core/revocation/logout/backchannel-logout.ts openBackchannelLogout': 86,
   'core/revocation/redis-store.ts createRedisRevocationStore': 137,

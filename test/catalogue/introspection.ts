@@ -322,7 +322,8 @@ export const introspection = listLibraryCases([
         'issuer that is not trusted for the request',
         async (stage, world) => {
           world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
-          const answer = await (await open(stage, {}, { issuers: () => [world.other] })).bear('opaque');
+          const find = (iss: string) => [world.other].find(({ issuer }) => issuer === iss);
+          const answer = await (await open(stage, {}, { issuers: { find } })).bear('opaque');
           expect(world.endpoint.calls).toBe(0);
           return answer;
         },

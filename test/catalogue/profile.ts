@@ -56,7 +56,7 @@ export const profile = listLibraryCases([
           const lax = { issuer: issuer.issuer, keys: issuer.keys };
           const demanding = { ...lax, rules: { profile: 'rfc9068' as const } };
           const api = await stage.open({
-            issuers: ({ headers }) => [headers.get('host') === 'strict.test' ? demanding : lax],
+            issuers: { find: (_iss, { headers }) => (headers.get('host') === 'strict.test' ? demanding : lax) },
           });
           const token = issuer.token({ marker }, { typ: 'JWT' });
           await api.admit(token);

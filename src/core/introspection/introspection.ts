@@ -182,28 +182,6 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   };
 }
 
-/** Issuers of JWTs that are not verified. */
-interface JwtIssuers {
-  /** Returns `iss` of a token. */
-  readonly read: (token: string) => string | undefined;
-  readonly trusted: { has(issuer: string): boolean };
-}
-
-/**
- * Chooses the introspections of a token. A JWT is for the endpoint of its `iss`, and never for the endpoint of another issuer
- * that is trusted; an opaque token may be of any.
- */
-export function chooseIntrospections(
-  all: readonly Introspection[],
-  token: string,
-  { read, trusted }: JwtIssuers,
-): readonly Introspection[] {
-  const asked = all.filter((each) => each.handles(token));
-  const iss = asked.length > 0 && isJws(token) ? read(token) : undefined;
-  if (iss === undefined || (all.length === 1 && !trusted.has(iss))) return asked;
-  return asked.filter((each) => each.issuer === iss);
-}
-
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
 function isJws(token: string): boolean {
   return /^[^.]+\.[^.]*\.[^.]+$/.test(token);

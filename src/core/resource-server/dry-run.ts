@@ -21,7 +21,7 @@ import { type Confirmation, readRegistered } from '../token/claims.ts';
 import { readScopes } from '../token/grants.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
 import { openWalk, type Step, type Walk } from '../walk.ts';
-import { findIntrospections, hashToken, type JudgementRules, openStages, type ReadRequest } from './judgement.ts';
+import { findIntrospection, hashToken, type JudgementRules, openStages, type ReadRequest } from './judgement.ts';
 
 export interface DryCall {
   readonly request: ResourceRequest;
@@ -117,12 +117,12 @@ async function walkRequest(walk: Walk, rules: JudgementRules, call: DryCall): Pr
   }
   const trusted = observe(found, walk, call.keys);
   const asRead: ReadRequest = { request, connection, url, credentials, text, walk };
-  const { verifyByIntrospections, verifyBinding } = openStages(rules);
-  const asked = findIntrospections(rules, text, trusted);
-  if (asked.length === 0) verifyAccessToken(text, trusted, now);
+  const { verifyByIntrospection, verifyBinding } = openStages(rules);
+  const asked = rules.introspection && findIntrospection(rules.introspection, text, trusted);
+  if (asked === undefined) verifyAccessToken(text, trusted, now);
   else if (call.introspection === 'ask') {
-    walk.stage('introspection', await settle(() => verifyByIntrospections(trusted, asRead, asked)));
-  } else if (rules.opaqueRules === undefined && !asked.some(({ issuer }) => trusted.issuers.has(issuer))) {
+    walk.stage('introspection', await settle(() => verifyByIntrospection(trusted, asRead, asked)));
+  } else if (rules.opaqueRules === undefined && !trusted.issuers.has(asked.issuer)) {
     walk.stage('introspection', new Refused('invalid_issuer'));
   } else walk.leave('unknown', 'introspection');
   const token = readSeen(walk);

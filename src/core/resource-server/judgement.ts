@@ -2,14 +2,14 @@ import { hash } from 'node:crypto';
 import { refuseByFirst } from '../checks.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
-import { AccessError, type Reason } from '../failures.ts';
+import { AccessError } from '../failures.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
 import type { ReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Decryption } from '../introspection/decryption.ts';
-import { chooseIntrospections, type Introspection } from '../introspection/introspection.ts';
+import type { Introspection } from '../introspection/introspection.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { Refused } from '../refused.ts';
@@ -41,7 +41,7 @@ export interface JudgementRules {
   readonly issuers: Pick<Issuers, 'find' | 'confirm'>;
   readonly cache: TokenCache | undefined;
   readonly decryption: Decryption | undefined;
-  readonly introspections: readonly Introspection[];
+  readonly introspection: Introspection | undefined;
   readonly readClientAddress: ReadClientAddress;
   /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
   readonly opaqueRules: TokenRules | undefined;
@@ -86,8 +86,8 @@ const leastRecheck = 1;
 
 /** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
 export function createJudge(rules: JudgementRules): Judge {
-  const { decryption, introspections, withdrawal, replay, nonces, now } = rules;
-  const { verifyByIntrospections, verifyBinding } = openStages(rules);
+  const { decryption, introspection, withdrawal, replay, nonces, now } = rules;
+  const { verifyByIntrospection, verifyBinding } = openStages(rules);
 
   return async (request, policy, connection) => {
     try {
@@ -105,8 +105,8 @@ export function createJudge(rules: JudgementRules): Judge {
       const found = rules.issuers.find(request, url, text);
       const trusted = found instanceof Promise ? await found : found;
       if (trusted instanceof Refused) return trusted;
-      const asked = introspections.length > 0 ? findIntrospections(rules, text, trusted) : introspections;
-      const verifying = asked.length > 0 ? verifyByIntrospections(trusted, call, asked) : verifyByKeys(trusted, call);
+      const asked = introspection && findIntrospection(introspection, text, trusted);
+      const verifying = asked === undefined ? verifyByKeys(trusted, call) : verifyByIntrospection(trusted, call, asked);
       const token = verifying instanceof Promise ? await verifying : verifying;
       if ('reason' in token) return token;
       const evidence = { claims: token.claims, kid: token.verifiedBy.kid, scopes: token.scopes };
@@ -130,12 +130,12 @@ export function createJudge(rules: JudgementRules): Judge {
       if (routing instanceof Promise) {
         // The policy may have read the body of the client: the token can have ended since.
         const isDue = now() - seconds >= leastRecheck || rules.revocations?.doubtOf(token.claims) !== undefined;
-        const later = asked.length > 0 && isDue ? await verifyByIntrospections(trusted, call, asked) : token;
+        const later = asked !== undefined && isDue ? await verifyByIntrospection(trusted, call, asked) : token;
         if ('reason' in later) return later;
         const late = (await withdraw(later)) ?? refuseExpired(later, now());
         if (late !== undefined) return late.attest(evidence);
       }
-      const again = asked.length === 0 ? undefined : recheckBy(trusted, call, asked);
+      const again = asked && recheckBy(trusted, call, asked);
       const { revocations } = rules;
       const access = grantAccess({ token, credentials, revocations, again, now }, given, proof?.nonce);
 
@@ -179,40 +179,25 @@ export function createJudge(rules: JudgementRules): Judge {
     return token;
   }
 
-  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: readonly Introspection[]): Recheck {
-    const seconds = Math.max(leastRecheck, ...asked.map(({ maxSeconds }) => maxSeconds));
-    return { seconds, verify: () => verifyByIntrospections(trusted, call, asked) };
+  function recheckBy(trusted: AccessTokenRules, call: ReadRequest, asked: Introspection): Recheck {
+    const seconds = Math.max(leastRecheck, asked.maxSeconds);
+    return { seconds, verify: () => verifyByIntrospection(trusted, call, asked) };
   }
 }
 
 /** The stages that a dry run also makes. */
 export function openStages(rules: JudgementRules) {
-  return { verifyByIntrospections, verifyBinding };
+  return { verifyByIntrospection, verifyBinding };
 
-  /** Verifies by the introspections of issuers that are trusted for this request, until one does not call it inactive. */
-  async function verifyByIntrospections(
-    trusted: AccessTokenRules,
-    call: ReadRequest,
-    asked: readonly Introspection[],
-  ): Promise<Verified> {
-    let result: Verified = new Refused('invalid_issuer');
-    for (const each of asked) {
-      const token = trusted.issuers.get(each.issuer) ?? rules.opaqueRules;
-      if (token === undefined) continue;
-      const next = await verifyByIntrospection(call, each, token);
-      // An endpoint that did not respond may know the token, whatever the others say.
-      if (!isReason(result, 'introspection_unavailable') || !isReason(next, 'inactive_token')) result = next;
-      if (!isReason(next, 'inactive_token') && !isReason(next, 'introspection_unavailable')) break;
-    }
-    return result;
-  }
-
+  /** Verifies by introspection, if its issuer is trusted for this request. */
   async function verifyByIntrospection(
+    trusted: AccessTokenRules,
     { request, connection, credentials: { token: text } }: ReadRequest,
     asked: Introspection,
-    token: TokenRules,
   ): Promise<Verified> {
     const { issuer, audience } = asked;
+    const token = trusted.issuers.get(issuer) ?? rules.opaqueRules;
+    if (token === undefined) return new Refused('invalid_issuer');
     const verify = async (since?: number): Promise<Verified> => {
       const client = rules.readClientAddress(request, connection);
       const answer = await asked.introspect(text, hashToken(text), client, since);
@@ -249,17 +234,15 @@ export function openStages(rules: JudgementRules) {
   }
 }
 
-/** Finds the introspections of a token; none for a token that is verified by its signature. */
-export function findIntrospections(
-  { introspections }: Pick<JudgementRules, 'introspections'>,
+/** Returns the introspection if it is for this token: never for a JWT of another trusted issuer, whose keys verify it. */
+export function findIntrospection(
+  introspection: Introspection,
   token: string,
-  { headers, issuers: trusted }: AccessTokenRules,
-): readonly Introspection[] {
-  return chooseIntrospections(introspections, token, { read: (jws) => readUnverifiedIssuer(jws, headers), trusted });
-}
-
-function isReason(result: Verified, reason: Reason): boolean {
-  return 'reason' in result && result.reason === reason;
+  { headers, issuers }: AccessTokenRules,
+): Introspection | undefined {
+  if (!introspection.handles(token)) return undefined;
+  const iss = readUnverifiedIssuer(token, headers);
+  return iss !== undefined && iss !== introspection.issuer && issuers.has(iss) ? undefined : introspection;
 }
 
 /** Returns the base64url SHA-256 of an access token, which `ath` of a proof must equal (RFC 9449 §4.2). */

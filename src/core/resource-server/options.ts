@@ -15,7 +15,7 @@ import type { Revocations } from '../revocation/revocations.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
 import type { IsRevoked } from '../token/withdrawal.ts';
 import type { Audit } from './audit.ts';
-import type { IssuerFinder, ResolveIssuers } from './issuers/issuer-finder.ts';
+import type { IssuerFinder } from './issuers/issuer-finder.ts';
 import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleNames } from './issuers/token-rules.ts';
 import { type IssuerList, isFixed, readIssuerName, type TrustedIssuer } from './issuers/trusted-issuer.ts';
 
@@ -55,10 +55,10 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly subject?: S;
   /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
   readonly issuer?: string;
-  /** Several issuers; or a function that names them for a request; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
-  readonly issuers?: IssuerList | ResolveIssuers | IssuerFinder;
+  /** Several issuers; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
+  readonly issuers?: IssuerList | IssuerFinder;
   /**
-   * Key sets that are open at the same time, if `issuers` is a function or has `find`; more are open only while requests wait for
+   * Key sets that are open at the same time, if `issuers` has `find`; more are open only while requests wait for
    * their keys. Beyond it, the key set idle for the longest time is closed; when it is used again, it continues with the
    * keys that it had. Default 1000.
    */
@@ -89,10 +89,9 @@ export interface AnyServerOptions<S extends Subject = Subject>
    */
   readonly clientCertificate?: ClientCertificateSource;
   /**
-   * Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. A list: an opaque token is sent to one
-   * endpoint after the other, until one reports it as active. Default: opaque tokens are refused.
+   * Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. Default: opaque tokens are refused.
    */
-  readonly introspection?: Introspection | readonly Introspection[];
+  readonly introspection?: Introspection;
   /** Keys for encrypted tokens. Default: they are refused. */
   readonly decryption?: DecryptionOptions;
   /** Your own check of valid tokens, the last one: an emergency list, a database. Default: none. */
@@ -114,7 +113,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
 export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
 
 /** One issuer, or several. */
-type Issuers = { readonly issuers: IssuerList | ResolveIssuers | IssuerFinder } | { readonly issuer: string };
+type Issuers = { readonly issuers: IssuerList | IssuerFinder } | { readonly issuer: string };
 
 /**
  * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
@@ -174,8 +173,8 @@ export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [
-    (value) => isFunction(value) || hasMethod('find')(value),
-    'write a list, a function that gives one, or an object with a function find(iss, request)',
+    hasMethod('find'),
+    'write a list, or an object with a function find(iss, request); a function that gives a list was removed',
   ],
   maxOpenIssuers: [
     (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= 100_000,
@@ -186,8 +185,8 @@ export const serverChecks: Checks<AnyServerOptions> = {
   ...tokenRuleChecks,
   clientCertificate: oneOf('tls', 'header'),
   introspection: [
-    (value) => [value].flat().every(hasMethod('introspect')) && [value].flat().length > 0,
-    'write createIntrospection({ endpoint, issuer, clientId, clientSecret }), or a list of these',
+    hasMethod('introspect'),
+    'write createIntrospection({ endpoint, issuer, clientId, clientSecret }); a list was removed: create a server for each',
   ],
   decryption: [isObject, 'write { keys: [privateKey] }'],
   isRevoked: [isFunction, 'write a function (token) => boolean, or of a promise of it'],
@@ -241,7 +240,7 @@ export function checkOptions(options: AnyServerOptions): void {
     }
   }
   if (options.maxOpenIssuers !== undefined && (issuers === undefined || isFixed(issuers))) {
-    throw new TypeError('maxOpenIssuers: it is for issuers as a function or with find; the keys of a list stay open');
+    throw new TypeError('maxOpenIssuers: it is for issuers with find; the keys of a list stay open');
   }
   checkIntrospection(options);
   if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
@@ -252,17 +251,12 @@ export function checkOptions(options: AnyServerOptions): void {
   }
 }
 
-/** A fixed list of issuers can be checked now; a resolver is read with each request. */
+/** Only a list of issuers can be checked now. */
 function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: AnyServerOptions): void {
-  if (introspection === undefined) return;
-  const asked = [introspection].flat();
-  if (!Array.isArray(issuers) && typeof issuers !== 'function' && asked.length > 1) {
-    throw new TypeError('introspection: with issuers.find, write one; an opaque token names no issuer to find');
-  }
-  if (!isFixed(issuers)) return;
+  if (introspection === undefined || !isFixed(issuers)) return;
   const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
   const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
-  if (names.length === 0 || asked.every((each) => names.includes(each.issuer))) return;
+  if (names.length === 0 || names.includes(introspection.issuer)) return;
   throw new TypeError(
     'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );

@@ -65,7 +65,7 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
   readonly describeRefusal: DescribeRefusal;
   /**
    * Resolves when the keys of every issuer, and the package for `decryption`, are available. Rejects with the `ProviderError` of
-   * the first issuer that fails; retries continue automatically. Issuers that a resolver names are not awaited.
+   * the first issuer that fails; retries continue automatically. Issuers that `find` returns are not awaited.
    */
   ready(): Promise<void>;
   /** Ends the fetches and the refreshing of the key sets that this server opened. */
@@ -97,7 +97,6 @@ export function createResourceServer<S extends Subject = 'required'>(
   const { onEvent, clientCertificate, externalUrl, trustProxy = 'none' } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
   const revocations = options.revocations && readRevocations('revocations', options.revocations);
-  const introspections = [options.introspection ?? []].flat();
   const decryption = options.decryption && createDecryption(options.decryption);
   const readClientAddress = createReadClientAddress(trustProxy);
   const readCertificate = clientCertificate && createReadClientCertificate(clientCertificate, trustProxy);
@@ -105,7 +104,7 @@ export function createResourceServer<S extends Subject = 'required'>(
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const issuers = openIssuers(options, { certificates, emit, cache });
   // Only opaque tokens: then there is no list that the issuer could be missing from.
-  const isOpaque = introspections.length > 0 && isFixed(options.issuers) && options.issuers.length === 0;
+  const isOpaque = options.introspection !== undefined && isFixed(options.issuers) && options.issuers.length === 0;
   const readExternalUrl = createReadExternalUrl(omitUndefined({ trust: trustProxy, pinned: externalUrl }));
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
@@ -116,7 +115,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     issuers,
     cache,
     decryption,
-    introspections,
+    introspection: options.introspection,
     readClientAddress,
     opaqueRules: isOpaque ? readTokenRules(options) : undefined,
     withdrawal: createWithdrawalSteps(revocations, options.isRevoked),

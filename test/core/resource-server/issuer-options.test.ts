@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
+import type { IssuerRequest } from '../../../src/core/resource-server/issuers/issuer-finder.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import type { IsRevoked } from '../../../src/core/token/withdrawal.ts';
@@ -108,10 +109,11 @@ describe('jwksUri: keys without discovery', () => {
     expect(await judge(server, bearer(issuer.token({ iss: 'The-issuer' })))).toBe('invalid_issuer');
   });
 
-  it('two lists that name other places for one issuer → a key set for each', async () => {
+  it('find that returns other places for one issuer → a key set for each', async () => {
     const [one, two] = [await start({ issuer: () => 'shared' }), await start({ issuer: () => 'shared' })];
-    const lists = [one, two].map(({ origin }) => [{ issuer: 'shared', jwksUri: `${origin}/jwks`, insecure: true }]);
-    const server = create({ issuers: ({ url }) => lists[url.endsWith('/two') ? 1 : 0] ?? [], audience });
+    const entries = [one, two].map(({ origin }) => ({ issuer: 'shared', jwksUri: `${origin}/jwks`, insecure: true }));
+    const issuers = { find: (_: string, { url }: IssuerRequest) => entries[url.endsWith('/two') ? 1 : 0] };
+    const server = create({ issuers, audience });
     const ask = (path: string, token: string) => judge(server, { ...bearer(token), url: `https://api.test/${path}` });
     expect(await ask('one', one.token())).toBe('accepted');
     expect(await ask('two', two.token())).toBe('accepted');

@@ -150,7 +150,7 @@ describe('options', () => {
       { issuer: 'idp.test', audience, clientIds: ['web'] },
       { issuers: [withRules, withClients] },
       { issuers: [withRules, 'idp.test'], audience },
-      { issuers: () => [], audience },
+      { issuers: { find: () => undefined }, audience },
     ];
     for (const options of right) expect(() => createResourceServer(options)).not.toThrow();
     // @ts-expect-error: nobody does

@@ -10,6 +10,7 @@ import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import type { Policy } from '../../../src/core/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../../src/core/refusal/error-body.ts';
 import { explainRefusals } from '../../../src/core/resource-server/events.ts';
+import type { IssuerRequest } from '../../../src/core/resource-server/issuers/issuer-finder.ts';
 import type { Subject } from '../../../src/core/resource-server/issuers/token-rules.ts';
 import type { TrustedIssuer } from '../../../src/core/resource-server/issuers/trusted-issuer.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
@@ -232,46 +233,28 @@ describe('several issuers', () => {
     expect(await judge(open({ ...shared, issuers: [] }), bearer(first.token()))).toBe('invalid_issuer'));
 });
 
-describe('a resolver of issuers', () => {
-  const tenants: Readonly<Record<string, readonly TrustedIssuer[]>> = {
-    'one.test': [{ issuer: first.issuer, keys: first.keys }],
-    'two.test': [{ issuer: second.issuer, keys: second.keys }],
+describe('issuers.find', () => {
+  const tenants: Readonly<Record<string, TrustedIssuer>> = {
+    'one.test': { issuer: first.issuer, keys: first.keys },
+    'two.test': { issuer: second.issuer, keys: second.keys },
     // The same issuer and keys as the first, for an audience of its own.
-    'three.test': [{ issuer: first.issuer, keys: first.keys, rules: { audience: 'three' } }],
+    'three.test': { issuer: first.issuer, keys: first.keys, rules: { audience: 'three' } },
   };
   const at = (host: string, token: string) => ({ url: `https://${host}/messages`, ...bearer(token) });
-  const resolvers = [
-    ['at once', ({ url }: { readonly url: string }) => tenants[new URL(url).host] ?? []],
-    ['later', async ({ url }: { readonly url: string }) => tenants[new URL(url).host] ?? []],
-  ] as const;
 
-  it.each(resolvers)(
-    'find returns %s → a token passes for its own tenant alone, however often it was verified',
-    async (_name, issuers) => {
-      const server = open({ ...shared, issuers });
-      const token = first.token();
-      for (let round = 0; round < 4; round++) {
-        expect(await judge(server, at('one.test', token))).toBe('accepted');
-        expect(await judge(server, at('two.test', token))).toBe('invalid_issuer');
-        expect(await judge(server, at('three.test', token))).toBe('invalid_audience');
-        expect(await judge(server, at('four.test', token))).toBe('invalid_issuer');
-      }
-      expect(server.tokenCacheStatus()).toMatchObject({ hits: 2 });
-    },
-  );
-
-  it('an issuer that is removed from the list, in place → its tokens are refused afterwards', async () => {
-    const list: TrustedIssuer[] = [{ issuer: second.issuer, keys: second.keys }];
-    const entry = { issuer: first.issuer, keys: first.keys };
-    list.push(entry);
-    const server = open({ ...shared, issuers: () => list });
+  it.each([
+    ['at once', (_iss: string, { url }: IssuerRequest) => tenants[new URL(url).host]],
+    ['later', async (_iss: string, { url }: IssuerRequest) => tenants[new URL(url).host]],
+  ])('by host, %s → a token passes for its own tenant alone, however often it was verified', async (_name, find) => {
+    const server = open({ ...shared, issuers: { find } });
     const token = first.token();
-    expect(await judge(server, bearer(token))).toBe('accepted');
-    expect(await judge(server, bearer(token))).toBe('accepted');
-    list.pop();
-    expect(await judge(server, bearer(token))).toBe('invalid_issuer');
-    list.push({ ...entry, rules: { audience: 'other' } });
-    expect(await judge(server, bearer(token))).toBe('invalid_audience');
+    for (let round = 0; round < 4; round++) {
+      expect(await judge(server, at('one.test', token))).toBe('accepted');
+      expect(await judge(server, at('two.test', token))).toBe('invalid_issuer');
+      expect(await judge(server, at('three.test', token))).toBe('invalid_audience');
+      expect(await judge(server, at('four.test', token))).toBe('invalid_issuer');
+    }
+    expect(server.tokenCacheStatus()).toMatchObject({ hits: 2 });
   });
 
   it('sees the URL as the client called it, and no credentials', async () => {
@@ -279,10 +262,11 @@ describe('a resolver of issuers', () => {
     const server = open({
       ...shared,
       trustProxy: 'all',
-      issuers: ({ method, url, headers }) => {
-        const names = ['Authorization', 'dpop', 'X-Tenant'];
-        seen.push(method, url, ...names.map((name) => headers.get(name)));
-        return [first];
+      issuers: {
+        find(_iss, { method, url, headers }) {
+          seen.push(method, url, ...['Authorization', 'dpop', 'X-Tenant'].map((name) => headers.get(name)));
+          return first;
+        },
       },
     });
     const headers = {
@@ -293,28 +277,6 @@ describe('a resolver of issuers', () => {
     };
     expect(await judge(server, { url: 'http://inner.test/messages?x=1', headers })).toBe('accepted');
     expect(seen).toEqual(['GET', 'http://public.test/v1/messages', null, null, 't']);
-  });
-
-  it('names of issuers share one key set each', async () => {
-    const fetch = createFetch();
-    const server = open({ ...shared, issuers: () => ['first.example'], fetch });
-    expect(await judge(server, bearer(first.token()))).toBe('accepted');
-    expect(await judge(server, bearer(first.token()))).toBe('accepted');
-    expect(fetch).toHaveBeenCalledTimes(2);
-    await server.ready();
-  });
-
-  it('fails → the error, not a refusal of the table', async () => {
-    const broken = new Error('no database');
-    const server = open({ ...shared, issuers: () => Promise.reject(broken) });
-    await expect(judge(server, bearer(first.token()))).rejects.toBe(broken);
-    const malformed = open({ ...shared, issuers: () => 'first.example' as unknown as readonly string[] });
-    await expect(judge(malformed, bearer(first.token()))).rejects.toThrow(/^issuers: write a list/);
-  });
-
-  it('without an audience of the server → TypeError', () => {
-    // @ts-expect-error: nobody says whom tokens are for
-    expect(() => open({ issuers: () => [] })).toThrow(/^audience: /);
   });
 });
 
@@ -677,12 +639,13 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, keysStale: 86_401 }, /^keysStale: /],
     [{ ...right, keysStale: '60' }, /^keysStale: /],
     ...[0, -1, 1.5, 100_001, '10', Number.NaN].map((maxOpenIssuers): [unknown, RegExp] => [
-      { audience: 'api', issuers: () => [], maxOpenIssuers },
+      { audience: 'api', issuers: { find: () => undefined }, maxOpenIssuers },
       /^maxOpenIssuers: write a whole number/,
     ]),
-    [{ ...right, maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers as a function/],
-    [{ audience: 'api', issuers: [first], maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers as a function/],
-    [{ audience: 'api', issuers: () => [], algorithms: [] }, /^algorithms: /],
+    [{ ...right, maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers with find/],
+    [{ audience: 'api', issuers: [first], maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers with find/],
+    [{ audience: 'api', issuers: { find: () => undefined }, algorithms: [] }, /^algorithms: /],
+    [{ audience: 'api', issuers: () => [] }, /^issuers: write a list, or an object with .* a list was removed$/],
     [{ ...right, onEvent: true }, /^onEvent: write a function/],
     [{ ...right, trustProxy: ['not an address'] }, /address or a CIDR range/],
     [{ ...right, trustProxy: true }, /^trustProxy: write 'none', 'all', or a list .*; true is none of these/],

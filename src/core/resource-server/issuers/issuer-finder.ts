@@ -6,21 +6,14 @@ import { algorithms } from '../../jose/jws.ts';
 import { pickByPlatform } from '../../platform.ts';
 import { Refused } from '../../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../../token/access-token.ts';
-import type { IssuerList, TrustedIssuer } from './trusted-issuer.ts';
-
-/**
- * Names the issuers that are trusted for a request. An issuer is read once for each object, so the same objects should
- * come back each time; what is wrong with one is thrown at the request.
- */
-export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<IssuerList>;
+import type { TrustedIssuer } from './trusted-issuer.ts';
 
 /** Finder of the issuer of a token, for servers with many tenants. */
 export interface IssuerFinder<I extends string | TrustedIssuer = string | TrustedIssuer> {
   /**
    * Called with the `iss` of a token, which is not verified: any client can write any string there. Returns the issuer, or
-   * `undefined` if it is not trusted; or a promise, which must resolve within 3 seconds. The result is used for 5 seconds, for
-   * all requests with equal values of what was read of `request`, so it must depend on the two parameters only. Errors are
-   * not cached.
+   * `undefined` if it is not trusted; or a promise, which must resolve within 3 seconds. A function with one parameter gets no
+   * request, and its result is used for 5 seconds. Any other is called for each request. Errors are not cached.
    */
   find(iss: string, request: IssuerRequest): I | undefined | PromiseLike<I | undefined>;
 }
@@ -49,12 +42,10 @@ interface Found {
 const areCallsShared = pickByPlatform({ workerd: false, others: true });
 const foundSeconds = 5;
 const timeoutSeconds = 3;
-/** Characters of the keys of each cache: names and parts of requests are written by anyone. */
+/** Characters of the keys of each cache: any client can write names. */
 const maxKeyLength = 4 * 1024 * 1024;
 /** Characters that an entry counts in addition to its key. */
 const lengthPerEntry = 256;
-/** Maximum number of request parts that a finder may read. A finder that reads more is called for each request. */
-const maxParts = 16;
 
 /** Creates the search for a finder: one call for a name at a time, and its result cached for a short time. */
 export function createIssuerSearch(options: IssuerSearchOptions): Search {
@@ -65,82 +56,36 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
   const unknown = new LRUCache<string, Found>(keyed);
   const pending = new Map<string, Promise<AccessTokenRules | Refused>>();
   const none: AccessTokenRules = { issuers: new Map(), algorithms: new Set(algorithms.keys()), ...shared };
-  /** Parts read so far: requests that differ in them may have different issuers. */
-  const parts = new Set<string>();
+  const isOfName = finder.find.length === 1;
+  /** Only the name decides if the result is for other requests too. */
+  const callee: { find(iss: string, request?: IssuerRequest): unknown } = finder;
 
-  const note = (part: string): void => {
-    if (parts.has(part) || parts.size > maxParts) return;
-    parts.add(part);
-    found.clear();
-    unknown.clear();
-  };
-
-  const keyOf = (iss: string, request: IssuerRequest): string | undefined =>
-    parts.size > maxParts ? undefined : JSON.stringify([iss, ...[...parts].map((part) => readPart(request, part))]);
-
-  const search: Search = (request, url, token) => {
-    const iss = nameOf(token);
-    // The refusal of such a token does not depend on its issuer.
-    if (iss === undefined) return none;
-    const described = describeRequest(request, url);
-    const key = keyOf(iss, described);
-    if (key === undefined) return call(iss, described);
-    const known = found.get(key) ?? unknown.get(key);
-    if (known !== undefined && performance.now() / 1000 < known.until) return known.rules;
-    const running = pending.get(key);
-    if (running === undefined) return call(iss, described);
-    const before = parts.size;
-    return running.then((rules) => (parts.size === before ? rules : search(request, url, token)));
-  };
-
-  const call = (iss: string, request: IssuerRequest): ReturnType<Search> => {
-    const result: unknown = finder.find(iss, watchReads(request, note));
-    if (!isThenable(result)) return keep(iss, request, result);
-    const key = keyOf(iss, request);
-    const settled = withinTime(result).then((entry) => (entry instanceof Refused ? entry : keep(iss, request, entry)));
-    if (key === undefined || !areCallsShared) return settled;
-    pending.set(key, settled);
-    return settled.finally(() => pending.delete(key));
-  };
-
-  const keep = (iss: string, request: IssuerRequest, entry: unknown): AccessTokenRules => {
+  const keep = (iss: string, entry: unknown): AccessTokenRules => {
     const issuer = entry === undefined || entry === null ? undefined : readEntry(entry as string | TrustedIssuer); // it throws for what is neither
     // A finder that ignores case, for example: `iss` is compared byte for byte.
     const isFound = issuer?.issuer === iss;
     const rules = isFound ? { issuers: new Map([[iss, issuer]]), algorithms: issuer.algorithms, ...shared } : none;
-    const key = keyOf(iss, request);
-    if (key === undefined) return rules;
-    found.delete(key);
-    (isFound ? found : unknown).set(key, { rules, until: performance.now() / 1000 + foundSeconds });
+    if (!isOfName) return rules;
+    found.delete(iss);
+    (isFound ? found : unknown).set(iss, { rules, until: performance.now() / 1000 + foundSeconds });
     return rules;
   };
 
-  return search;
-}
-
-function watchReads(request: IssuerRequest, note: (part: string) => void): IssuerRequest {
-  return {
-    get method() {
-      note(' method');
-      return request.method;
-    },
-    get url() {
-      note(' url');
-      return request.url;
-    },
-    headers: {
-      get(name) {
-        note(name.toLowerCase());
-        return request.headers.get(name);
-      },
-    },
+  return (request, url, token) => {
+    const iss = nameOf(token);
+    // The refusal of such a token does not depend on its issuer.
+    if (iss === undefined) return none;
+    const known = found.get(iss) ?? unknown.get(iss);
+    if (known !== undefined && performance.now() / 1000 < known.until) return known.rules;
+    const running = pending.get(iss);
+    if (running !== undefined) return running;
+    const result = isOfName ? callee.find(iss) : callee.find(iss, describeRequest(request, url));
+    if (!isThenable(result)) return keep(iss, result);
+    const settled = withinTime(result).then((entry) => (entry instanceof Refused ? entry : keep(iss, entry)));
+    if (!isOfName || !areCallsShared) return settled;
+    pending.set(iss, settled);
+    return settled.finally(() => pending.delete(iss));
   };
-}
-
-/** No header has a space in its name. */
-function readPart(request: IssuerRequest, part: string): string | null {
-  if (part === ' method') return request.method;
-  return part === ' url' ? request.url : request.headers.get(part);
 }
 
 /** A finder that hangs must not hold requests. */
@@ -157,7 +102,7 @@ async function withinTime(promised: PromiseLike<unknown>): Promise<unknown> {
   }
 }
 
-/** Request as a resolver gets it: without credentials, so that no token can choose who is trusted. */
+/** Request as `find` gets it: without credentials, so that no token can choose who is trusted. */
 export interface IssuerRequest {
   readonly method: string;
   /** URL as the client requested it, with trusted proxies applied; without query and fragment. */
@@ -167,7 +112,7 @@ export interface IssuerRequest {
 }
 
 /** Describes a request without its credentials. */
-export function describeRequest({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
+function describeRequest({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
   return {
     method,
     get url() {

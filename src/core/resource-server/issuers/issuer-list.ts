@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import { isThenable } from '../../attempt.ts';
 import type { ExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import type { JsonObject } from '../../jose/json.ts';
@@ -14,7 +13,7 @@ import { type AccessTokenRules, type IssuerRules, readUnverifiedIssuer } from '.
 import type { CertificateBinding } from '../../token/claims.ts';
 import type { TokenCache } from '../../token/token-cache.ts';
 import type { AnyServerOptions, Emit } from '../options.ts';
-import { createIssuerSearch, describeRequest, type IssuerFinder, type ResolveIssuers } from './issuer-finder.ts';
+import { createIssuerSearch, type IssuerFinder } from './issuer-finder.ts';
 import { readAlgorithms, readRecipients, readTokenRules } from './token-rules.ts';
 import {
   type IssuerList,
@@ -27,7 +26,7 @@ import {
 
 export interface Issuers {
   /**
-   * Issuers of a request with a token. Throws, or rejects with, what the resolver does; `TypeError` for issuers that cannot work.
+   * Issuers of a request with a token. Throws, or rejects with, what `find` does; `TypeError` for an issuer that cannot work.
    */
   find(
     request: ResourceRequest,
@@ -44,19 +43,10 @@ export interface Issuers {
   close(): void;
 }
 
-interface KnownList {
-  readonly entries: IssuerList;
-  readonly rules: AccessTokenRules;
-  /** Time of the last comparison of all entries, in seconds. */
-  comparedAt: number;
-}
-
 /** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
 const keptHeaders = 1000;
 /** Issuers whose rules are kept, for each key set that may be open: rules are small. */
 const keptPerOpen = 10;
-/** Number of list entries that are compared at each request. A longer list is compared once per second. */
-const comparedEntries = 64;
 
 export interface IssuersParts {
   readonly certificates: CertificateBinding;
@@ -64,7 +54,7 @@ export interface IssuersParts {
   readonly cache: TokenCache | undefined;
 }
 
-/** Reads the issuers. Throws `TypeError` for an invalid list; a resolver's list is read with each request. */
+/** Reads the issuers. Throws `TypeError` for an invalid list. */
 export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Issuers {
   const { issuer, issuers = [], keys, jwksUri, insecure } = options;
   if (issuer !== undefined) {
@@ -76,7 +66,7 @@ export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Iss
     });
     return openFixedIssuers(options, [single], parts);
   }
-  return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openDynamicIssuers(options, issuers, parts);
+  return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openFoundIssuers(options, issuers, parts);
 }
 
 function openKeys(
@@ -121,15 +111,15 @@ function openFixedIssuers(
   };
 }
 
-function openDynamicIssuers(
+function openFoundIssuers(
   options: AnyServerOptions,
-  issuers: ResolveIssuers | IssuerFinder,
+  finder: IssuerFinder,
   { certificates, emit, cache }: IssuersParts,
 ): Issuers {
   const maxOpen = options.maxOpenIssuers ?? 1000;
   const pool = createKeySetPool({ maxOpen, open: openKeys(options, emit) });
   // Issuers that are found may each say for whom their tokens are.
-  const rules = typeof issuers === 'function' || hasRecipients(options) ? readTokenRules(options) : undefined;
+  const rules = hasRecipients(options) ? readTokenRules(options) : undefined;
   const defaults = omitUndefined({ options, rules });
   const maxFound = maxOpen * keptPerOpen;
   const readEntry = createEntryReader(
@@ -137,16 +127,13 @@ function openDynamicIssuers(
     maxFound,
   );
   const headers = createHeaders();
-  const introspections = [options.introspection ?? []].flat();
+  const { introspection } = options;
   const nameOf = (token: string): string | undefined =>
     cache?.issuerOf(token) ??
     readUnverifiedIssuer(token, headers) ??
-    introspections.find((each) => each.handles(token))?.issuer;
+    (introspection?.handles(token) ? introspection.issuer : undefined);
   return {
-    find:
-      typeof issuers === 'function'
-        ? createResolution(issuers, { readEntry, options, certificates, headers })
-        : createIssuerSearch({ readEntry, certificates, headers, finder: issuers, nameOf, maxFound }),
+    find: createIssuerSearch({ readEntry, certificates, headers, finder, nameOf, maxFound }),
     confirm: ({ keys }) => pool.confirm(keys),
     realm: [...(rules?.audiences ?? [])].join(' '),
     ready: async () => undefined,
@@ -156,23 +143,6 @@ function openDynamicIssuers(
 
 function hasRecipients({ audience, clientIds }: AnyServerOptions): boolean {
   return audience !== undefined || clientIds !== undefined;
-}
-
-function createResolution(resolve: ResolveIssuers, parts: ListParts): Issuers['find'] {
-  const lists = new WeakMap<IssuerList, KnownList>();
-  /** A list that is the same as before, entry for entry: it may have been changed in place. */
-  const readKnownList = (entries: IssuerList): AccessTokenRules => {
-    const known = lists.get(entries);
-    const seconds = performance.now() / 1000;
-    if (known !== undefined && isSame(known, entries, seconds)) return known.rules;
-    const rules = readList(entries, parts);
-    lists.set(entries, { entries: [...entries], rules, comparedAt: seconds });
-    return rules;
-  };
-  return (request, url) => {
-    const list = resolve(describeRequest(request, url));
-    return isThenable(list) ? Promise.resolve(list).then(readKnownList) : readKnownList(list);
-  };
 }
 
 /** Reads each object once, and each name and place once: the token cache compares rules as objects. */
@@ -221,7 +191,6 @@ interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
 }
 
 function readList(entries: IssuerList, { readEntry, options, ...shared }: ListParts): AccessTokenRules {
-  if (!Array.isArray(entries)) throw new TypeError('issuers: write a list, or a function that gives one');
   const issuers = new Map<string, IssuerRules>();
   // Without a trusted issuer the issuer is wrong, not the algorithm.
   const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms) : []);
@@ -232,15 +201,6 @@ function readList(entries: IssuerList, { readEntry, options, ...shared }: ListPa
     for (const alg of rules.algorithms) algorithms.add(alg);
   }
   return { issuers, algorithms, ...shared };
-}
-
-/** A list may have been changed in place. */
-function isSame(known: KnownList, now: IssuerList, seconds: number): boolean {
-  const { entries, comparedAt } = known;
-  if (entries.length !== now.length) return false;
-  if (entries.length > comparedEntries && seconds < comparedAt + 1) return true;
-  known.comparedAt = seconds;
-  return entries.every((entry, index) => entry === now[index]);
 }
 
 async function awaitKeys(keys: KeySet): Promise<void> {
