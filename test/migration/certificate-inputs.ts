@@ -37,12 +37,6 @@ export const certificateInputs: readonly Input[] = [
     was: '200',
   },
   {
-    name: 'a bound token with another certificate',
-    ...header,
-    call: bound((world) => world.otherCertificate),
-    was: '401 invalid_token',
-  },
-  {
     name: 'a bound token without a certificate',
     ...header,
     call: bound(),

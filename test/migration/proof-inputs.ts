@@ -12,7 +12,7 @@ const mode = (name: DpopMode) => ({
 });
 const [allowed, required, off] = [mode('allowed'), mode('required'), mode('off')];
 
-const [key, other, es384] = [makeKeyPair('ES256'), makeKeyPair('ES256'), makeKeyPair('ES384')];
+const [key, es384] = [makeKeyPair('ES256'), makeKeyPair('ES384')];
 const bound = ({ issuer }: World, cnf: unknown = { jkt: thumbprint(key.publicJwk) }) => issuer.token({ cnf });
 
 /** A proof of `key` for a token, with claims and JOSE header laid over. */
@@ -80,42 +80,11 @@ export const proofInputs: readonly Input[] = [
     was: '200',
   },
   {
-    name: 'Bearer beside a proof',
-    ...allowed,
-    call: call((world) => {
-      const token = world.issuer.token();
-      return [...bearer(token), 'DPoP', prove(token, world)];
-    }),
-    was: '400',
-  },
-  {
-    name: 'Bearer without a token beside a proof',
-    ...allowed,
-    call: call((world) => ['Authorization', 'Bearer ', 'DPoP', prove('', world)]),
-    was: '400',
-  },
-  {
     name: 'a broken Bearer token beside a proof',
     ...allowed,
     call: call((world) => [...bearer('invalid.jwt'), 'DPoP', prove('', world)]),
     was: '401 invalid_token',
     is: ['400', 'Bearer with a proof is refused before the token is read'],
-  },
-  {
-    name: 'a bound token as Bearer',
-    ...allowed,
-    call: call((world) => bearer(bound(world))),
-    was: '401 invalid_token',
-  },
-  { name: 'a bound token without a proof', ...allowed, call: call((world) => dpop(bound(world))), was: '400' },
-  {
-    name: 'a free token with a proof',
-    ...allowed,
-    call: call((world) => {
-      const token = world.issuer.token();
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
   },
   {
     name: 'a proof and no `Authorization`',
@@ -124,49 +93,6 @@ export const proofInputs: readonly Input[] = [
     was: '400',
     is: ['401', challenged],
   },
-  {
-    name: 'an unknown scheme beside a token in the query',
-    ...allowed,
-    call: (world) => ({ query: `?access_token=${world.issuer.token()}`, headers: ['Authorization', 'foo bar'] }),
-    was: '401',
-  },
-  {
-    name: '`cnf` as text',
-    ...allowed,
-    call: call((world) => {
-      const token = bound(world, 'text');
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
-  },
-  {
-    name: '`cnf` as a list',
-    ...allowed,
-    call: call((world) => {
-      const token = bound(world, []);
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
-  },
-  {
-    name: '`cnf.jkt` as a number',
-    ...allowed,
-    call: call((world) => {
-      const token = bound(world, { jkt: 1 });
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
-  },
-  {
-    name: '`cnf.jkt` empty',
-    ...allowed,
-    call: call((world) => {
-      const token = bound(world, { jkt: '' });
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
-  },
-  { name: 'the proof of another key', ...allowed, call: proven({}, {}, other), was: '401 invalid_token' },
   {
     name: 'an empty `DPoP` header',
     ...allowed,
@@ -264,18 +190,6 @@ export const proofInputs: readonly Input[] = [
     was: '200',
     is: ['401 invalid_dpop_proof', 'used proofs are remembered: else whoever sees a request can repeat it'],
   },
-  {
-    name: '`Host` with a path and a question mark',
-    ...required,
-    call: () => ({ headers: ['Host', 'localhost/intended?'] }),
-    was: '400',
-  },
-  {
-    name: '`Host` with a path and a fragment',
-    ...required,
-    call: () => ({ headers: ['Host', 'localhost/intended#'] }),
-    was: '400',
-  },
   { name: '`required`: a bound token with its proof', ...required, call: good, was: '200' },
   {
     name: '`required`: Bearer',
@@ -299,30 +213,6 @@ export const proofInputs: readonly Input[] = [
     is: ['401', challenged],
   },
   {
-    name: '`required`: a bound token as Bearer beside its proof',
-    ...required,
-    call: call((world) => {
-      const token = bound(world);
-      return [...bearer(token), 'DPoP', prove(token, world)];
-    }),
-    was: '400',
-  },
-  {
-    name: '`required`: a bound token without a proof',
-    ...required,
-    call: call((world) => dpop(bound(world))),
-    was: '400',
-  },
-  {
-    name: '`required`: a free token with a proof',
-    ...required,
-    call: call((world) => {
-      const token = world.issuer.token();
-      return dpop(token, prove(token, world));
-    }),
-    was: '401 invalid_token',
-  },
-  {
     name: '`required`: a proof and no `Authorization`',
     ...required,
     call: call((world) => ['DPoP', prove('', world)]),
@@ -336,7 +226,6 @@ export const proofInputs: readonly Input[] = [
     was: '400',
     is: ['401', challenged],
   },
-  { name: '`required`: no token', ...required, call: () => ({}), was: '401' },
   { name: '`off`: Bearer', ...off, call: call(({ issuer }) => bearer(issuer.token())), was: '200' },
   {
     name: '`off`: Bearer beside a proof',
@@ -345,7 +234,6 @@ export const proofInputs: readonly Input[] = [
     was: '200',
     is: ['400', 'a client that makes proofs must not be taken for one that does not'],
   },
-  { name: '`off`: a broken Bearer token', ...off, call: call(() => bearer('invalid.jwt')), was: '401 invalid_token' },
   { name: '`off`: the DPoP scheme', ...off, call: good, was: '400', is: ['401', challenged] },
   {
     name: '`off`: a bound token as Bearer',

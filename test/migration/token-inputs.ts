@@ -14,11 +14,6 @@ const hs256 = (key: string) => (world: World) => {
   return { headers: ['Authorization', `Bearer ${text}.${createHmac('sha256', key).update(text).digest('base64url')}`] };
 };
 const withSecret = () => ({ options: { publicKey: undefined, secret, tokenSigningAlg: 'HS256' } });
-const unsigned = (alg: string) => (world: World) => {
-  const [, claims = ''] = world.issuer.token().split('.');
-  const header = Buffer.from(JSON.stringify({ alg, typ: 'JWT' })).toString('base64url');
-  return { headers: ['Authorization', `Bearer ${header}.${claims}.c2ln`] };
-};
 const strict = { before: () => ({ options: { strict: true } }), after: { options: { profile: 'rfc9068' } } } as const;
 const validators = (foo: unknown) => () => ({ options: { validators: { foo } } });
 const fooIs = (value: string) => ({ policy: { claims: z.looseObject({ foo: z.literal(value) }) } });
@@ -34,38 +29,12 @@ const noMaxAge = 'how old a token may be is for the issuer to say, in `exp`. `ma
 export const tokenInputs: readonly Input[] = [
   { name: 'a good token', call: token(), was: '200' },
   {
-    name: 'text that is no JWT',
-    call: () => ({ headers: ['Authorization', 'Bearer invalid.jwt'] }),
-    was: '401 invalid_token',
-  },
-  { name: '`alg: none`', call: unsigned('none'), was: '401 invalid_token' },
-  { name: '`alg: NONE`', call: unsigned('NONE'), was: '401 invalid_token' },
-  { name: '`alg` absent', call: token({}, { alg: undefined }), was: '401 invalid_token' },
-  {
-    name: 'another `alg` than `tokenSigningAlg`',
-    before: () => ({ options: { tokenSigningAlg: 'ES256' } }),
-    after: { options: { algorithms: ['ES256'] } },
-    call: token(),
-    was: '401 invalid_token',
-  },
-  {
     name: 'HS256 with `secret`',
     before: withSecret,
     call: hs256(secret),
     was: '200',
     is: ['401 invalid_token', 'whoever can check such a token can make one: HS256 cannot be configured'],
   },
-  { name: 'HS256 with another secret', before: withSecret, call: hs256('another'), was: '401 invalid_token' },
-  { name: 'HS256 without `secret`', call: hs256(secret), was: '401 invalid_token' },
-  {
-    name: 'a signature of another key',
-    call: ({ issuer }) => ({ headers: ['Authorization', `Bearer ${issuer.flawed('invalid_signature')}`] }),
-    was: '401 invalid_token',
-  },
-  { name: 'another issuer', call: token({ iss: 'foo' }), was: '401 invalid_token' },
-  { name: 'another audience', call: token({ aud: 'foo' }), was: '401 invalid_token' },
-  { name: 'a list of other audiences', call: token({ aud: ['bar'] }), was: '401 invalid_token' },
-  { name: '`aud` as a number', call: token({ aud: 1 }), was: '401 invalid_token' },
   {
     name: 'one of several audiences',
     before: () => ({ options: { audience: ['foo', 'bar'] } }),
@@ -73,24 +42,13 @@ export const tokenInputs: readonly Input[] = [
     call: token({ aud: ['bar', 'baz'] }),
     was: '200',
   },
-  { name: 'expired', call: token({ exp: now() - 50 }), was: '401 invalid_token' },
-  { name: '`exp` as text', call: token({ exp: 'foo' }), was: '401 invalid_token' },
-  { name: '`exp` absent', call: token({ exp: undefined }), was: '401 invalid_token' },
   { name: 'expired, within `clockTolerance`', ...tolerance(60), call: token({ exp: now() - 30 }), was: '200' },
-  { name: '`nbf` in the future', call: token({ nbf: now() + 100 }), was: '401 invalid_token' },
   { name: '`nbf` within `clockTolerance`', ...tolerance(60), call: token({ nbf: now() + 30 }), was: '200' },
-  { name: '`iat` as text', call: token({ iat: 'foo' }), was: '401 invalid_token' },
   {
     name: '`iat` in the future',
     call: token({ iat: now() + 200 }),
     was: '200',
     is: ['401 invalid_token', 'the token says that it was not issued yet'],
-  },
-  {
-    name: '`iat` in the future, with `maxTokenAge`',
-    before: () => ({ options: { maxTokenAge: 10 } }),
-    call: token({ iat: now() + 200 }),
-    was: '401 invalid_token',
   },
   {
     name: 'older than `maxTokenAge`',
@@ -120,17 +78,11 @@ export const tokenInputs: readonly Input[] = [
     was: '200',
     is: ['401 invalid_token', 'a key is chosen by its name, never by trying'],
   },
-  { name: '`kid` of no key', call: token({}, { kid: 'another' }), was: '401 invalid_token' },
   {
     name: '`typ` that no access token has',
     call: token({}, { typ: 'foo' }),
     was: '200',
     is: ['401 invalid_token', 'a JWT of another kind, such as a logout token, is no access token'],
-  },
-  {
-    name: '`crit` with an extension that nobody knows',
-    call: token({}, { crit: ['foo'], foo: 1 }),
-    was: '401 invalid_token',
   },
   {
     name: '`scope` as a list',
@@ -152,15 +104,6 @@ export const tokenInputs: readonly Input[] = [
     call: token({}, { typ: 'application/at+jwt' }),
     was: '200',
   },
-  { name: '`strict`: `typ` of `JWT`', ...strict, call: token({}, { typ: 'JWT' }), was: '401 invalid_token' },
-  { name: '`strict`: `typ` as a number', ...strict, call: token({}, { typ: 1 }), was: '401 invalid_token' },
-  { name: '`strict`: no `sub`', ...strict, call: token({ sub: undefined }), was: '401 invalid_token' },
-  { name: '`strict`: no `client_id`', ...strict, call: token({ client_id: undefined }), was: '401 invalid_token' },
-  { name: '`strict`: no `jti`', ...strict, call: token({ jti: undefined }), was: '401 invalid_token' },
-  { name: '`strict`: no `iat`', ...strict, call: token({ iat: undefined }), was: '401 invalid_token' },
-  { name: '`strict`: `sub` as a number', ...strict, call: token({ sub: 1 }), was: '401 invalid_token' },
-  { name: '`strict`: `client_id` as a list', ...strict, call: token({ client_id: ['bar'] }), was: '401 invalid_token' },
-  { name: '`strict`: `jti` as a boolean', ...strict, call: token({ jti: true }), was: '401 invalid_token' },
   {
     name: '`validators`: another value',
     before: validators('baz'),
