@@ -551,7 +551,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   'gate/gate-servers.ts createGateServers': 92,
   'gate/gate.ts createGate': 124,
   'gate/proxy/gate-proxy-app.ts createGateProxyApp': 92,
-  'gate/proxy/request-forwarding.ts forwardByRequest': 84,
   'gate/rules/open-rules.ts openRules': 85,
   'serve/app.ts createApp': 85,
   'server/listener/http-server.ts createHttpServer': 176,

@@ -90,7 +90,6 @@ export interface ProxiedOptions extends ReverseProxyOptions {
   readonly prefersUpstreamCors?: boolean;
   readonly strip?: Forwarding['strip'];
   readonly unreadTimeout?: number;
-  readonly tunnelTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
   readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 }
@@ -113,7 +112,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     before,
     ...rest
   } = options;
-  const proxy = await createReverseProxy(rest);
+  const proxy = await createReverseProxy({ ...rest, ...(tunnelTimeout !== undefined && { tunnelTimeout }) });
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
     challenge: { style: 'full', mode: 'off', realm: 'api', proofAlgorithms: [] },

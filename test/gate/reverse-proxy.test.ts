@@ -796,6 +796,28 @@ describe('failures', () => {
     },
   );
 
+  it.each([
+    ['GET', last()],
+    ['POST', post('hello', 'Connection: close\r\n')],
+    [
+      'WebSocket',
+      get('/', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'),
+    ],
+  ])('%s, an event stream → exempt from the timeout, and cut after TUNNEL_TIMEOUT', async (_name, bytes) => {
+    const stream = 'Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n';
+    let answers = 0;
+    const { proxied } = await stage(
+      (socket) => {
+        if (answers++ > 0) return;
+        socket.write(`HTTP/1.1 200 OK\r\n${stream}`);
+        setTimeout(() => socket.write('9\r\ndata: 2\n\n\r\n'), 400);
+      },
+      { timeout: 0.1, tunnelTimeout: 2 },
+    );
+    expect(bodyOf(await sendRaw(proxied.port, bytes))).toMatch(/data: 1.*data: 2\n\n\r\n$/s);
+    expect(proxied.cut).toEqual(['upstream_timeout']);
+  });
+
   it.each(['Content-Length: 9', 'Transfer-Encoding: chunked'])(
     'the upstream dies in a response with %s → cut',
     async (framing) => {
@@ -961,7 +983,7 @@ describe('kinds of upstream', () => {
         server as unknown as Server,
       ); // it has the same events
       const url = `https://${name}:${authority.split(':')[1]}`;
-      const proxied = keep(await startProxied({ upstream: url, ca }));
+      const proxied = keep(await startProxied({ upstream: url, tls: { ca } }));
       expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
       expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
       expect(hosts).toEqual(['api.example', 'api.example']);

@@ -1,14 +1,20 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
+import { makeClientCertificate } from '../support/certificate-maker.ts';
 import { runProcess } from '../support/command-runs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { needs } from '../support/programs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { type ClientCertificate, createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-upstreams-'));
 let provider: TestProvider;
@@ -190,6 +196,122 @@ describe('faults of one upstream', () => {
     orders = await startRecordingUpstream(Number(address.split(':')[1]));
     expect((await send(gate.url, '/orders/x', { headers })).status).toBe(200);
     await gate.findLog(({ event, upstream }) => event === 'upstream_reachable' && upstream === 'orders');
+  });
+});
+
+describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () => {
+  let secured: TlsServer;
+  let expired: TlsServer;
+  let strict: ChildProcess;
+  let own: GateProcess;
+  let certificates: readonly ClientCertificate[];
+  let authority: TestCertificates;
+  const names: unknown[] = [];
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const material = (client: ClientCertificate | undefined) => ({ ...authority, ca: client?.cert ?? '' });
+  const status = async (id: string, path = '') => (await send(own.url, `/${id}/${path}`)).status;
+  const cause = async (id: string) => {
+    const line = await own.findLog(({ event, upstream }) => event === 'upstream_unreachable' && upstream === id);
+    return line['cause'];
+  };
+
+  beforeAll(async () => {
+    let late: TestCertificates;
+    let other: TestCertificates;
+    [authority, late, other, ...certificates] = await Promise.all([
+      createTestCertificates(undefined, ['inner.test']),
+      createTestCertificates({ from: -2, to: -1 }),
+      createTestCertificates({ from: -1, to: 2 }),
+      makeClientCertificate(),
+      makeClientCertificate(),
+      makeClientCertificate({ from: -2, to: -1 }),
+    ]);
+    secured = createTlsServer({ ...material(certificates[0]), requestCert: true }, (incoming, outgoing) => {
+      names.push((incoming.socket as TLSSocket).servername);
+      if (!incoming.url?.endsWith('slow')) outgoing.end('ok');
+    });
+    expired = createTlsServer({ ...late, ca: undefined }, (_, outgoing) => outgoing.end('ok'));
+    const [at, lateAt] = await Promise.all([listen(secured), listen(expired)]);
+    const url = at.replace('http', 'https');
+    const caFile = write('ca.pem', authority.ca);
+    const [first, , old] = certificates;
+    const client = { certFile: write('cert.pem', first?.cert ?? ''), keyFile: write('key.pem', first?.key ?? '') };
+    const past = { certFile: write('past.pem', old?.cert ?? ''), keyFile: write('past-key.pem', old?.key ?? '') };
+    // Node's server refuses an expired certificate without an alert.
+    const strictPort = await findFreePort();
+    const files = ['-cert', write('own.pem', authority.cert), '-key', write('own-key.pem', authority.key)];
+    const args = ['-accept', `127.0.0.1:${strictPort}`, ...files, '-CAfile', past.certFile];
+    strict = spawn('openssl', ['s_server', ...args, '-Verify', '1', '-verify_return_error', '-www', '-quiet']);
+    const upstreams = {
+      named: { url, caFile, ...client, serverName: 'inner.test', timeout: 0.5 },
+      address: { url, caFile, ...client },
+      distrusted: { url, caFile: write('other.pem', other.ca), ...client },
+      misnamed: { url, caFile, ...client, serverName: 'another.test' },
+      expired: { url: lateAt.replace('http', 'https'), caFile: write('late.pem', late.ca) },
+      anonymous: { url, caFile },
+      past: { url: `https://127.0.0.1:${strictPort}`, caFile, ...past },
+    };
+    const rules = Object.keys(upstreams).map((id) => ({ id, path: `/${id}/**`, access: 'open', upstream: id }));
+    own = await startGate(provider, { upstreams, rules });
+  });
+  afterAll(async () => {
+    await own?.stop();
+    strict?.kill();
+    for (const each of [secured, expired]) each?.closeAllConnections();
+    for (const each of [secured, expired]) each?.close();
+  });
+
+  it('its authority, name and client certificate → 200; its own timeout', async () => {
+    expect([await status('named'), await status('address')]).toEqual([200, 200]);
+    expect(names.slice(-2)).toEqual(['inner.test', false]);
+    expect(await status('named', 'slow')).toBe(504);
+  });
+
+  it.each([
+    ['distrusted', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    ['misnamed', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['expired', 'CERT_HAS_EXPIRED'],
+    ['anonymous', 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'],
+    ['past', expect.stringMatching(/^ERR_SSL_.*CERTIFICATE_EXPIRED$/)],
+  ])('%s → 502, and upstream_unreachable with %s', async (id, expected) => {
+    expect(await status(id)).toBe(502);
+    expect(await cause(id)).toEqual(expected);
+    expect((await send(own.adminUrl ?? '', '/readyz')).json).toMatchObject({
+      degraded: expect.arrayContaining([`upstream ${id}`]),
+    });
+  });
+
+  it('a client certificate that has expired → a warning at startup', async () => {
+    const line = await own.findLog(({ event }) => event === 'tls_certificate_expired');
+    expect(line).toMatchObject({ level: 'warn', upstream: 'past', fix: 'Renew its certFile' });
+  });
+
+  it('renewed files and SIGHUP → the new certificate; unusable ones → the old, and one line', async () => {
+    const [, second] = certificates;
+    write('key.pem', second?.key ?? '');
+    own.signal('SIGHUP');
+    const kept = await own.findLog(({ event }) => event === 'rules_kept');
+    expect(kept['problem']).toContain('keyFile');
+    expect(kept['problem']).not.toContain('PRIVATE');
+    expect(await status('named')).toBe(200);
+    write('cert.pem', second?.cert ?? '');
+    secured.setSecureContext(material(second));
+    own.signal('SIGHUP');
+    await own.findLog(({ event, generation }) => event === 'rules_loaded' && Number(generation) > 1);
+    secured.closeAllConnections();
+    expect([await status('named'), await status('address')]).toEqual([200, 200]);
+  });
+
+  it.each([
+    [{ caFile: '/absent.pem' }, 'caFile /absent.pem of the upstream "a" cannot be used (ENOENT)'],
+    [{ caFile: import.meta.filename }, `caFile ${import.meta.filename} of the upstream "a" cannot be used`],
+  ])('%j → exit 78', async (files, message) => {
+    const rules = [{ id: 'a', path: '/**', access: 'open', upstream: 'a' }];
+    const started = startGate(provider, { upstreams: { a: { url: 'https://a', ...files } }, rules });
+    await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
   });
 });
 

@@ -75,11 +75,13 @@ export async function makeTestCertificates(
 }
 
 /** Creates a self-signed client certificate; trusting it trusts only that client. Both PEM. */
-export async function makeClientCertificate(): Promise<ClientCertificate> {
+export async function makeClientCertificate(
+  { from, to }: TestValidity = { from: -1, to: 1 },
+): Promise<ClientCertificate> {
   const keys = await generateKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned(
     {
-      ...{ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) },
+      ...{ notBefore: new Date(Date.now() + from * day), notAfter: new Date(Date.now() + to * day) },
       serialNumber: '03',
       name: 'CN=Portcullis test client',
       keys,

@@ -15,6 +15,7 @@ const packages = {
   mkfifo: 'coreutils',
   mount: 'mount',
   nginx: 'nginx',
+  openssl: 'openssl',
   prometheus: 'prometheus',
   promtool: 'prometheus',
   python3: 'python3',

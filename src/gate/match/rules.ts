@@ -84,13 +84,27 @@ export interface RuleExchange extends ExchangeTarget, Pick<TokenExchangeOptions,
   readonly actorTokenFile?: string;
 }
 
+export interface UpstreamEntry {
+  /** Address, as for UPSTREAM. */
+  readonly url: string;
+  /** Seconds. Default: UPSTREAM_TIMEOUT. */
+  readonly timeout?: number | undefined;
+  /** Authorities that replace the roots of Node. */
+  readonly caFile?: string | undefined;
+  /** Certificate of the gate as the client, with its key. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** Name in the certificate of the upstream. Default: the host of the address. */
+  readonly serverName?: string | undefined;
+}
+
 export interface Rules {
   readonly rules: readonly Rule[];
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
   /** The introspection of an entry, under its name in {@link Rules.issuers}: entries of one URL do not share one. */
   readonly introspections: ReadonlyMap<string, RuleIntrospection>;
   readonly exchanges: ReadonlyMap<string, RuleExchange>;
-  readonly upstreams: ReadonlyMap<string, string>;
+  readonly upstreams: ReadonlyMap<string, UpstreamEntry>;
   readonly identity: Readonly<Record<string, ClaimPath>>;
   readonly assertion?: AssertionRules | undefined;
   /** Origin that serves the metadata of RFC 9728. */

@@ -86,9 +86,7 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#writer.write(chunk) || this.#isDraining) return true;
-    if (this.#resume !== undefined) this.#job.forwarding.outgoing.once('drain', this.#resume);
-    return false;
+    return this.#writer.write(chunk, this.#resume) || this.#isDraining;
   }
 
   onComplete(trailers: readonly (Buffer | string)[] | null): void {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Refused } from '../../core/refused.ts';
 import { endsConnection, findHeaderActions, isTrailer, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
+import type { ResponseWriter } from './response.ts';
 import {
   describeFailure,
   type ForwardJob,
@@ -61,29 +62,24 @@ export function forwardByRequest(job: ForwardJob): void {
   const { incoming, outgoing, held } = forwarding;
   const request = openRequest({ agent: ownAgent ?? upstream.agent }, head, describeFraming(head));
   endOnStrayByte(request);
-  let isPaused = false;
   let isComplete = false;
   const isUploading = (): boolean => !incoming.complete && !request.writableNeedDrain;
-  const deadline = setTimeout(() => {
-    // The client has its own time limit.
-    if (isPaused || isUploading()) deadline.refresh();
-    else writer.fail(new Refused('upstream_timeout'));
-  }, upstream.timeoutMilliseconds);
+  writer.limit(isUploading);
   const uploadDeadline = setTimeout(() => {
     if (isUploading()) writer.fail(new Refused('upload_timeout'));
     else if (!incoming.complete) uploadDeadline.refresh();
   }, upstream.uploadMilliseconds);
 
   request.on('drain', () => {
-    deadline.refresh();
+    writer.noteProgress();
     incoming.resume();
   });
   request.on('continue', () => {
-    deadline.refresh();
+    writer.noteProgress();
     if (head.expectsContinue && !outgoing.headersSent && !writer.isOver()) outgoing.writeContinue();
   });
   request.on('information', ({ statusCode, rawHeaders }) => {
-    deadline.refresh();
+    writer.noteProgress();
     if (writer.mayInform(statusCode)) writer.inform(rawHeaders);
   });
   let earlierBytes = 0;
@@ -104,7 +100,6 @@ export function forwardByRequest(job: ForwardJob): void {
     const { socket } = response; // null at its end
     const isOffered = job.ownConnections.noteOffer(incoming.socket, response.rawHeaders);
     const endsWithResponse = isOffered || endsConnection(head.method, response.statusCode ?? 0);
-    deadline.refresh();
     response.on('end', () => {
       isComplete = true;
       detach();
@@ -112,19 +107,12 @@ export function forwardByRequest(job: ForwardJob): void {
       if (!request.writableFinished) request.destroy();
       else if (endsWithResponse && ownAgent === undefined) resetConnection(socket);
     });
-    relayResponse(response, {
-      ...{ outgoing, writer },
-      onProgress(paused) {
-        isPaused = paused;
-        deadline.refresh();
-      },
-    });
+    relayResponse(response, writer);
   });
 
   let stopUpload: (() => void) | undefined;
   const detach = (): void => {
     held?.release();
-    clearTimeout(deadline);
     clearTimeout(uploadDeadline);
     stopUpload?.();
   };
@@ -136,27 +124,16 @@ export function forwardByRequest(job: ForwardJob): void {
   });
   if (writer.isOver()) return;
   stopUpload = forwardBody(request, job, () => {
-    deadline.refresh();
+    writer.noteProgress();
     uploadDeadline.refresh();
   });
 }
 
-interface Relay extends Pick<ForwardJob, 'writer'>, Pick<ForwardJob['forwarding'], 'outgoing'> {
-  /** Called for each chunk, and when reading pauses because the client takes no more, or resumes. */
-  readonly onProgress?: (isPaused: boolean) => void;
-}
-
 /** Forwards the head and body of a response. The caller listens to its end. */
-export function relayResponse(response: IncomingMessage, { outgoing, writer, onProgress }: Relay): void {
+export function relayResponse(response: IncomingMessage, writer: ResponseWriter): void {
+  const resume = (): void => void response.resume();
   response.on('data', (chunk: Buffer) => {
-    onProgress?.(false);
-    if (writer.write(chunk)) return;
-    onProgress?.(true);
-    response.pause();
-    outgoing.once('drain', () => {
-      onProgress?.(false);
-      response.resume();
-    });
+    if (!writer.write(chunk, resume)) response.pause();
   });
   response.on('error', (error) => writer.fail(describeFailure(error)));
   writer.begin(response.statusCode ?? 0, response.rawHeaders);

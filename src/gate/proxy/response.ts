@@ -14,6 +14,10 @@ import {
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
+  /** Milliseconds between two parts of a response. */
+  readonly timeoutMilliseconds: number;
+  /** Milliseconds between two parts of an event stream. */
+  readonly streamMilliseconds: number;
   /** Called with the seconds from the request to the head of the upstream's response. */
   readonly onHead: (seconds: number) => void;
   /** Called once for each response, when its connection has finished it. */
@@ -58,6 +62,10 @@ export class ResponseWriter {
   #abort: ((error?: Error) => void) | undefined;
   /** Present for an event stream that ends with its token. */
   #stream: EventStream | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  /** True while the client takes no more. */
+  #isPaused = false;
+  #isUploading: (() => boolean) | undefined;
 
   constructor(forwarding: Forwarding, options: ResponseWriterOptions) {
     this.#forwarding = forwarding;
@@ -78,6 +86,26 @@ export class ResponseWriter {
     else this.#abort = abort;
   }
 
+  /** Limits the time until the response begins, except while the client sends. Otherwise, the limit begins with the head. */
+  limit(isUploading?: () => boolean): void {
+    this.#isUploading = isUploading;
+    this.#startDeadline(this.#options.timeoutMilliseconds);
+  }
+
+  #startDeadline(milliseconds: number): void {
+    clearTimeout(this.#deadline);
+    this.#deadline = setTimeout(() => {
+      // The client has its own time limit.
+      if (this.#isPaused || this.#isUploading?.() === true) this.noteProgress();
+      else this.fail(new Refused('upstream_timeout'));
+    }, milliseconds);
+  }
+
+  /** Restarts the time limit. */
+  noteProgress(): void {
+    if (!this.#over) this.#deadline?.refresh();
+  }
+
   /** Reports whether an informational response is forwarded: 103, while the client reads. Others are for one hop. */
   mayInform(status: number): boolean {
     const { incoming, outgoing } = this.#forwarding;
@@ -93,6 +121,7 @@ export class ResponseWriter {
 
   begin(status: number, rawHeaders: readonly string[]): void {
     if (this.#over) return;
+    this.noteProgress();
     this.#options.onHead((performance.now() - this.#startedAt) / 1000);
     if (this.#forwarding.repeat?.(status, rawHeaders) === true) return void this.#stop();
     const { method = '', httpVersionMinor } = this.#forwarding.incoming;
@@ -138,13 +167,22 @@ export class ResponseWriter {
     this.#stop();
   }
 
-  /** Returns false if the next chunk must await `drain`. */
-  write(chunk: Buffer): boolean {
+  /** Returns false if the next chunk must await `resume`. */
+  write(chunk: Buffer, resume?: () => void): boolean {
+    this.noteProgress();
     const { boundary, deadline } = this.#stream ?? {};
     const end = deadline === undefined ? undefined : boundary?.find(chunk);
     const isTaken = this.#send(end === undefined ? chunk : chunk.subarray(0, end));
     boundary?.note(chunk);
     if (end !== undefined) this.#cut();
+    this.#isPaused = !isTaken;
+    if (!isTaken) {
+      this.#forwarding.outgoing.once('drain', () => {
+        this.#isPaused = false;
+        this.noteProgress();
+        resume?.();
+      });
+    }
     return isTaken;
   }
 
@@ -179,9 +217,13 @@ export class ResponseWriter {
   }
 
   #flush(): void {
+    const { headers = [] } = this.#head ?? {};
     if (this.#over || this.#flushed || !this.#writeHead()) return;
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
+    const { timeoutMilliseconds, streamMilliseconds } = this.#options;
+    if (hasValue(headers, 'content-type', eventStreamType)) this.#startDeadline(streamMilliseconds);
+    else if (this.#deadline === undefined) this.#startDeadline(timeoutMilliseconds);
     // An empty piece, because `flushHeaders` writes values of the head as UTF-8.
     outgoing.write(this.#held ?? '', 'latin1');
     this.#held = undefined;
@@ -189,7 +231,7 @@ export class ResponseWriter {
 
   end(rawTrailers: readonly string[]): void {
     if (this.#over || !this.#writeHead()) return;
-    this.#over = true;
+    this.handOver();
     const { incoming, outgoing } = this.#forwarding;
     if (rawTrailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(readTrailers(rawTrailers));
     const held = this.#held;
@@ -214,13 +256,14 @@ export class ResponseWriter {
     else outgoing.destroy();
   }
 
-  /** Marks the response as over: the connection now has another protocol. */
+  /** Marks the response as over: it is complete, or the connection now has another protocol. */
   handOver(): void {
     this.#over = true;
+    clearTimeout(this.#deadline);
   }
 
   #stop(): void {
-    this.#over = true;
+    this.handOver();
     const abort = this.#abort;
     this.#abort = undefined;
     abort?.();

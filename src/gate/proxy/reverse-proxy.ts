@@ -10,9 +10,11 @@ import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
 
-export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'ca' | 'onReachable'> {
+export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'tls' | 'onReachable'> {
   /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
   readonly timeout?: number;
+  /** Seconds between two chunks of an event stream. Default: 3600. */
+  readonly tunnelTimeout?: number;
   /** Maximum number of requests and tunnels in flight; more are refused with 503. Default: 4096. */
   readonly maxInFlight?: number;
   /** Seconds without a byte of an upload until 408. Default: 60. */
@@ -23,7 +25,6 @@ export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 
 }
 
 export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | 'close'> {
-  readonly address: string;
   readonly examine: Examine;
   /** Forwards one examined request and its response. Never throws. */
   forward(forwarding: Forwarding, framing: Framing): void;
@@ -39,7 +40,7 @@ const defaultMaxInFlight = 4096;
  * for an upstream that is not an address.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1, tunnelTimeout = 3600 } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
   const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, ...options });
   const ownConnections = createOwnConnections(upstream.createOwnAgent, maxInFlight, share);
@@ -51,7 +52,12 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   const inFlightOf = new Map<string, number>();
   let isRetired = false;
   const writerOptions: ResponseWriterOptions = {
-    onHead: options.onHead ?? (() => {}),
+    timeoutMilliseconds: upstream.timeoutMilliseconds,
+    streamMilliseconds: tunnelTimeout * 1000,
+    onHead(seconds) {
+      upstream.noteResponse();
+      options.onHead?.(seconds);
+    },
     leave({ client, onDone }) {
       inFlight--;
       const left = (inFlightOf.get(client) ?? 0) - 1;
@@ -63,7 +69,6 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   };
 
   return {
-    address: options.upstream,
     examine: createExamine(),
     forward(forwarding, framing) {
       const { client } = forwarding;

@@ -16,35 +16,18 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
   const { incoming, outgoing, takeSocket } = forwarding;
   const lines = ['Connection', 'Upgrade', 'Upgrade', 'websocket'];
   const request = openRequest({ createConnection: upstream.open }, head, lines);
-  let isPaused = false;
-  const deadline = setTimeout(() => {
-    // The client has its own time limit.
-    if (isPaused) deadline.refresh();
-    else writer.fail(new Refused('upstream_timeout'));
-  }, upstream.timeoutMilliseconds);
+  writer.limit();
   let other: Socket | undefined;
   writer.onAbort(() => {
-    clearTimeout(deadline);
     request.destroy();
     other?.destroy();
   });
   request.on('error', (error) => writer.fail(describeFailure(error)));
   request.on('response', (response) => {
-    deadline.refresh();
-    response.on('end', () => {
-      clearTimeout(deadline);
-      writer.end(response.rawTrailers);
-    });
-    relayResponse(response, {
-      ...{ outgoing, writer },
-      onProgress(paused) {
-        isPaused = paused;
-        deadline.refresh();
-      },
-    });
+    response.on('end', () => writer.end(response.rawTrailers));
+    relayResponse(response, writer);
   });
   request.on('upgrade', (response, stream, head) => {
-    clearTimeout(deadline);
     const socket = stream as Socket; // the upstream's `open` returned it
     other = socket;
     if (writer.isOver() || takeSocket === undefined) {

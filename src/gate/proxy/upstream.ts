@@ -4,6 +4,7 @@ import { connect as connectTls, createSecureContext } from 'node:tls';
 import type { Client } from 'undici';
 import { parseUpstream, type UpstreamAddress } from '../../core/http/upstream-address.ts';
 import { Refused } from '../../core/refused.ts';
+import { codeOf } from '../../core/shown-text.ts';
 import { hasName } from './headers.ts';
 import type { OwnConnections } from './own-connections.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
@@ -15,10 +16,20 @@ export interface UpstreamOptions {
   readonly timeout: number;
   /** Seconds. */
   readonly uploadTimeout: number;
-  /** PEM certificates that replace the roots of Node for an `https://` upstream. */
-  readonly ca?: string;
-  /** Called if a connection succeeds after one that failed, or fails after one that succeeded. */
-  readonly onReachable?: ((isReachable: boolean) => void) | undefined;
+  readonly tls?: UpstreamTls;
+  /** Called if a connection succeeds after one that failed (without a cause), or fails after one that succeeded. */
+  readonly onReachable?: ((cause: Error | undefined) => void) | undefined;
+}
+
+/** Settings of an `https://` upstream, with PEM. */
+export interface UpstreamTls {
+  /** Certificates that replace the roots of Node. */
+  readonly ca?: Buffer | string | undefined;
+  /** Certificate of the gate as the client. */
+  readonly cert?: Buffer | undefined;
+  readonly key?: Buffer | undefined;
+  /** Name in the certificate of the upstream. Default: the host of the address. */
+  readonly serverName?: string | undefined;
 }
 
 export interface Upstream {
@@ -36,6 +47,8 @@ export interface Upstream {
   probe(): void;
   /** Result of the last connection; true before the first. */
   isReachable(): boolean;
+  /** Called for each response: only then is a connection over TLS surely accepted. */
+  noteResponse(): void;
   close(): void;
 }
 
@@ -64,19 +77,24 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   const address = parseUpstream(options.upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
   const timeoutMilliseconds = timeout * 1000;
-  const connectTo = createConnect(address, options.ca);
+  const connectTo = createConnect(address, options.tls);
   let isReachable = true;
-  const note = (next: boolean): void => {
-    if (next !== isReachable) options.onReachable?.(next);
-    isReachable = next;
+  const note = (cause?: Error): void => {
+    const before = isReachable;
+    isReachable = cause === undefined;
+    if (isReachable !== before) options.onReachable?.(cause);
   };
   const connected = address.isTls ? 'secureConnect' : 'connect';
   const open = (): Socket => {
     const socket = connectTo();
-    const fail = (): void => note(false);
-    socket.once('error', fail).once(connected, () => {
-      socket.off('error', fail);
-      note(true);
+    let isOpen = false;
+    socket.on('error', (error) => {
+      // An upstream refuses a client certificate after the handshake (RFC 8446 §4.4.2).
+      if (!isOpen || codeOf(error).startsWith('ERR_SSL_')) note(error);
+    });
+    socket.once(connected, () => {
+      isOpen = true;
+      if (!address.isTls) note();
     });
     return socket;
   };
@@ -99,7 +117,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   const pool = await createPool(open, awaitOpen, {
     pipelining: 1,
     headersTimeout: timeoutMilliseconds,
-    bodyTimeout: timeoutMilliseconds,
+    bodyTimeout: 0, // the writer of the response has its limit
     keepAliveTimeout: idleMilliseconds,
     keepAliveMaxTimeout: maxIdleMilliseconds,
     maxHeaderSize: maxResponseHeaderBytes,
@@ -122,6 +140,9 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
       );
     },
     isReachable: () => isReachable,
+    noteResponse() {
+      if (!isReachable) note();
+    },
     close() {
       agent.destroy();
       pool.close();
@@ -132,14 +153,17 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
 /** TCP connections below TLS: only these can be reset. */
 const carriers = new WeakMap<Socket, Socket>();
 
-/** Creates the function that opens connections to one upstream; `ca` replaces the roots of Node. */
-function createConnect({ isTls, hostname, port, socketPath }: UpstreamAddress, ca?: string): () => Socket {
+/** Creates the function that opens connections to one upstream. */
+function createConnect(
+  { isTls, hostname, port, socketPath }: UpstreamAddress,
+  { serverName = hostname, ...material }: UpstreamTls = {},
+): () => Socket {
   const place = socketPath === undefined ? { host: hostname, port } : { path: socketPath };
   const options = { ...place, noDelay: true, keepAlive: true, highWaterMark: 64 * 1024 };
   if (!isTls) return () => connect(options);
-  const secureContext = createSecureContext(ca === undefined ? {} : { ca });
+  const secureContext = createSecureContext(material);
   // The name in the certificate is the upstream's, not the Host of the client.
-  const peer = isIP(hostname) === 0 ? { host: hostname, servername: hostname } : { host: hostname };
+  const peer = isIP(serverName) === 0 ? { host: serverName, servername: serverName } : { host: serverName };
   let session: Buffer | undefined;
   return () => {
     const carrier = connect(options);

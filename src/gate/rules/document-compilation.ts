@@ -5,7 +5,7 @@ import { checkJwksUri } from '../../core/keys/key-set-options.ts';
 import { omitUndefined } from '../../core/option-members.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
-import type { RuleExchange, RuleIntrospection, Rules } from '../match/rules.ts';
+import type { RuleExchange, RuleIntrospection, Rules, UpstreamEntry } from '../match/rules.ts';
 import type { ReportProblem } from './rules-text.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';
 
@@ -16,12 +16,15 @@ export type CompiledDocument = Pick<
 >;
 
 export function compileDocument(document: RulesDocument, report: ReportProblem): CompiledDocument {
-  const { identity = defaultIdentity, upstreams = {} } = document;
+  const { identity = defaultIdentity } = document;
   const issuers = compileIssuers(document.issuers ?? {}, report);
-  for (const [name, address] of Object.entries(upstreams)) {
+  const upstreams = Object.entries(document.upstreams ?? {}).map(
+    ([name, entry]) => [name, typeof entry === 'string' ? { url: entry } : entry] as const,
+  );
+  for (const [name, entry] of upstreams) {
     try {
       if (name === 'default') throw new TypeError('"default" is reserved for UPSTREAM. Write another name');
-      parseUpstream(address);
+      checkUpstream(entry);
     } catch (error) {
       report(['upstreams', name], `The upstream "${name}" cannot be used: ${describeError(error)}.`);
     }
@@ -31,11 +34,21 @@ export function compileDocument(document: RulesDocument, report: ReportProblem):
   return {
     ...issuers,
     exchanges: compileExchanges(document.exchanges ?? {}, issuers.issuers, report),
-    upstreams: new Map(Object.entries(upstreams)),
+    upstreams: new Map(upstreams),
     identity,
     assertion,
     resource: document.resource,
   };
+}
+
+function checkUpstream({ url, timeout, ...tls }: UpstreamEntry): void {
+  const [member] = Object.keys(tls);
+  if (!parseUpstream(url).isTls && member !== undefined) {
+    throw new TypeError(`"${member}" is for https. Write the address with https, or remove it`);
+  }
+  if ((tls.certFile === undefined) !== (tls.keyFile === undefined)) {
+    throw new TypeError('"certFile" and "keyFile" belong together. Write both, or neither');
+  }
 }
 
 function compileIssuers(

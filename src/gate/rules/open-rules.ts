@@ -18,8 +18,8 @@ export interface OpenRulesOptions {
 }
 
 const retryInterval = 1000;
-/** Name of a member that names a file with a secret. */
-const secretFile = /[a-z]File\b/;
+/** Name of a member that names a file: a secret, a certificate. */
+const namedFile = /[a-z]File\b/;
 
 /**
  * Reads the rules, and reads them again on SIGHUP or once a changed file stays unchanged. New rules are validated
@@ -56,8 +56,8 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
       text = contentOf(next);
       if (cause === 'change' && text === rejected) return;
       const isChanged = text !== contentOf(file) || lastReloadOk === 0;
-      // A request also reads secrets again.
-      if (isChanged || (cause === 'request' && secretFile.test(text))) await swap(next);
+      // A request also reads files again that the rules name.
+      if (isChanged || (cause === 'request' && namedFile.test(text))) await swap(next);
       lastReloadOk = 1;
       rejected = undefined;
     } catch (error) {

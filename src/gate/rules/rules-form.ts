@@ -15,6 +15,7 @@ interface AnySchema {
   readonly key?: AnySchema;
   readonly value?: AnySchema;
   readonly item?: AnySchema;
+  readonly options?: readonly AnySchema[];
   readonly pipe?: readonly { readonly type: string; readonly description?: string }[];
 }
 
@@ -83,7 +84,7 @@ function schemaAt({ path }: Issue, steps: readonly Step[]): AnySchema {
   let schema = anySchema;
   for (const step of steps) {
     const inner = unwrap(schema);
-    const next = inner.entries?.[String(step)] ?? inner.value ?? inner.item;
+    const next = entriesOf(inner)[String(step)] ?? inner.value ?? inner.item;
     if (next === undefined) return inner;
     schema = inner.key !== undefined && isOfKey && step === steps.at(-1) ? inner.key : next;
     // Without a description of its items, the list's description is used.
@@ -97,7 +98,8 @@ function unwrap(schema: AnySchema): AnySchema {
 }
 
 function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> {
-  return unwrap(schema).entries ?? {};
+  const { entries, options } = unwrap(schema);
+  return entries ?? options?.find((each) => each.entries !== undefined)?.entries ?? {};
 }
 
 function descriptionOf(schema: AnySchema | undefined): string {

@@ -6,7 +6,7 @@ import { codeOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
-import type { Log } from '../observation/log.ts';
+import type { Log, LogFields } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 
 export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;
@@ -98,6 +98,8 @@ export async function openTls({
   };
 }
 
+const ownCertificate: LogFields = { fix: 'Renew the file of TLS_CERT' };
+
 function digestFile(file: string): string {
   try {
     return hash('sha256', readRegularFile(file, maxFileBytes));
@@ -107,13 +109,13 @@ function digestFile(file: string): string {
 }
 
 /** Returns the end of a certificate, in seconds since the epoch. Warns if it has passed or is near. */
-function warnOfExpiry(pem: Buffer, log: Log): number {
+export function warnOfExpiry(pem: Buffer, log: Log, facts: LogFields = ownCertificate): number {
   const { validTo } = new X509Certificate(pem);
   const expiresAt = Date.parse(validTo) / 1000;
   const seconds = expiresAt - Date.now() / 1000;
   if (seconds < renewalPeriod) {
     const event = seconds < 0 ? 'tls_certificate_expired' : 'tls_certificate_expiring';
-    log.write('warn', event, { valid_to: new Date(expiresAt * 1000).toISOString(), fix: 'Renew the file of TLS_CERT' });
+    log.write('warn', event, { valid_to: new Date(expiresAt * 1000).toISOString(), ...facts });
   }
   return expiresAt;
 }

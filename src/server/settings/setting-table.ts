@@ -402,12 +402,12 @@ export const settingTable = {
       ...number(1, 3600, 'seconds'),
       defaultValue: '60',
       meaning:
-        'Seconds for the upstream to accept a connection, to begin its response, and between two parts of the response.',
+        'Seconds for the upstream to accept a connection, to begin its response, and between two parts of the response, except of an event stream. An upstream in rules may have its own `timeout`.',
     },
     tunnelTimeout: {
       ...number(1, 86_400, 'seconds'),
       defaultValue: '3600',
-      meaning: 'Seconds after which an idle tunnel (WebSocket) is closed.',
+      meaning: 'Seconds after which an idle tunnel (WebSocket) or event stream is closed.',
     },
     uploadTimeout: {
       ...number(1, 3600, 'seconds'),

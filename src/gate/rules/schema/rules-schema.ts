@@ -86,6 +86,23 @@ const issuer = v.strictObject({
   }),
 });
 
+const address = string(/\S/, 'Write an address: http://host:port, https://host:port or unix:/path/of/socket.');
+const upstream = v.strictObject({
+  url: address,
+  ...optional({
+    timeout: v.pipe(
+      v.number(),
+      v.gtValue(0),
+      v.maxValue(3600),
+      v.description('Write seconds, over 0 and at most 3600. Default: UPSTREAM_TIMEOUT.'),
+    ),
+    caFile: string(/./, 'Write the path of a file with certificates in PEM, which replace the roots of Node.'),
+    certFile: string(/./, 'Write the path of a file with the client certificate of the gate, in PEM.'),
+    keyFile: string(/./, 'Write the path of a file with the key of "certFile", in PEM.'),
+    serverName: string(/^[^\s/:]+$/, 'Write the name in the certificate of the upstream. Default: the host of "url".'),
+  }),
+});
+
 /** The form of a rules file; relations between its parts are checked afterwards. */
 export const rulesSchema = v.pipe(
   v.strictObject({
@@ -105,7 +122,10 @@ export const rulesSchema = v.pipe(
       upstreams: described(
         v.record(
           nameOfUpstream,
-          string(/\S/, 'Write an address: http://host:port, https://host:port or unix:/path/of/socket.'),
+          described(
+            v.union([address, upstream]),
+            'Write an address (http://host:port, https://host:port or unix:/path/of/socket), or an object with "url", "timeout", "caFile", "certFile", "keyFile" and "serverName".',
+          ),
         ),
         'Write an object of names and addresses, as in { "orders": "http://10.0.0.5:3000" }: the gate is the proxy.',
       ),
