@@ -70,11 +70,7 @@ describe('calls as tools copy and export them', () => {
     ],
     ['fetch()', fetchCall, ['POST', url, bearer]],
     ['HTTPie', `http POST '${url}' 'Authorization:${bearer}' name=x`, ['POST', url, bearer]],
-    [
-      'Postman, several requests',
-      postman({}, [{ key: 'Authorization', value: bearer }]),
-      [undefined, undefined, bearer],
-    ],
+    ['Postman, several requests', postman({}, [{ key: 'Authorization', value: bearer }]), ['POST', url, bearer]],
   ])('%s', (_, text, expected) => {
     expect(describeCall(readInput(text))).toEqual(expected);
   });

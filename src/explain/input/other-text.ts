@@ -17,7 +17,11 @@ const namedToken =
 const anyToken = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
 const methodForm =
   /\bmethod["']?(?:\s*[:=]\s*|\s+)["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"|\b(get|head|post|put|patch|delete) ['"]?https?:/i;
+/** A token in the query of a URL. */
+const anyNamed = /[?&]\w+=ey[\w-]+\.[\w-]+\./;
+const inCookie = /cookie["'`\\]*\s*[:=][^\n]*$/i;
 const anyUrl = /https?:\/\/[^\s"'`<>)\\]+/;
+const anyUrls = new RegExp(anyUrl.source, 'g');
 const namedUrl = new RegExp(`\\b(?:url|uri|raw)["']?\\s*[:=]?\\s*["'\`]?(${anyUrl.source})`, 'gi');
 /** The status in a line of an access log, and in an error of an HTTP client. */
 const statusForm = /" (401|403) \d+|(?<![\w.:/-])(401|403)(?![\w.:/-])/g;
@@ -57,7 +61,10 @@ export function readOtherText(text: string): Input {
     const note = `${sent.map(([name]) => name).join(' and ')} of the text`;
     return { ...readTarget(text), headers: sent, repairs: [{ id: 'taken', note }] };
   }
-  const named = new Map([...text.matchAll(namedToken)].map(([, name = '', token = '']) => [name.toLowerCase(), token]));
+  const inUrl = (text.match(anyUrls) ?? []).find((each) => URL.canParse(each) && anyNamed.test(new URL(each).search));
+  if (inUrl !== undefined) return { ...readTarget(text), kind: 'curl', url: inUrl, headers: [] };
+  const uses = [...text.matchAll(namedToken)].filter(({ index }) => !inCookie.test(lineBefore(text, index)));
+  const named = new Map(uses.map(([, name = '', token = '']) => [name.toLowerCase(), token]));
   const [only] = new Set(named.values());
   const token = named.get('access_token') ?? named.get('accesstoken') ?? only;
   if (token !== undefined) {
@@ -70,6 +77,11 @@ export function readOtherText(text: string): Input {
   }
   if (tokens.size > 0) return tokens.size > 1 ? severalTokens : unnamed;
   return readStatus(text) ?? unknownText;
+}
+
+/** The part of its line before this index, at most 2,000 characters. */
+function lineBefore(text: string, index: number): string {
+  return text.slice(Math.max(text.lastIndexOf('\n', index) + 1, index - 2000), index);
 }
 
 /** The headers in the order of the text, with their unchanged values. */

@@ -3,6 +3,7 @@ import { readCurls } from './curl.ts';
 import { findForeign } from './foreign-texts.ts';
 import { type EntryChoice, readHar } from './har.ts';
 import { type Input, type UnreadInput, unread } from './input.ts';
+import { readJsonRequest } from './json-request.ts';
 import { readOtherText, unknownText } from './other-text.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
 import { type RepairedToken, repairToken } from './repair.ts';
@@ -162,6 +163,11 @@ function readJson(text: string, entry: EntryChoice): Input {
   const logged = findLogged(value);
   if (logged !== undefined) return { kind: 'log-line', fields: logged };
   if ('log' in value) return readHar(value, entry);
+  const request = readJsonRequest(value);
+  if (request !== undefined) {
+    const note = `a request of the JSON, with its ${request.headers.length} headers`;
+    return { ...request, repairs: [{ id: 'taken', note }] };
+  }
   const sent = readOtherText(text);
   if ('headers' in sent && sent.kind !== 'token') return sent;
   if (isResponseBody(value)) return readResponseBody(value);
