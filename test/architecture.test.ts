@@ -107,6 +107,8 @@ const serverRanks: readonly (readonly string[])[] = [
 const gateRanks: readonly (readonly string[])[] = [
   ['match'],
   ['identity'],
+  ['headers.ts'],
+  ['conditions'],
   ['rules'],
   ['mcp-call.ts', 'mcp-metadata.ts'],
   ['gate.ts'],

@@ -17,7 +17,7 @@ const sdk = {
   '@opentelemetry/sdk-trace-node': '2.12.0',
 };
 writeFileSync(join(target, 'package.json'), '{ "private": true, "type": "module" }\n');
-const clients = ['@redis/client'].map((name) => [name, devDependencies[name]]);
+const clients = ['@redis/client', '@bufbuild/cel'].map((name) => [name, devDependencies[name]]);
 const more = [...clients, ...Object.entries(sdk)].map(([name, version]) => `${name}@${version}`);
 const flags = ['--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
 execFileSync('npm', ['install', ...flags, join(packed, tarball), ...more], { cwd: target, stdio: 'inherit' });

@@ -42,6 +42,11 @@ class NodeRequest implements ResourceRequest {
     return `${scheme}://${this.get('host') ?? unnamed}${this.target}`;
   }
 
+  *entries(): Iterable<readonly [string, string]> {
+    const lines = this.#incoming.rawHeaders;
+    for (let i = 0; i < lines.length; i += 2) yield [lines[i] ?? '', lines[i + 1] ?? ''];
+  }
+
   /** Joins the lines of one name (RFC 9110 §5.3). */
   get(name: string): string | null {
     const lowered = name.toLowerCase();

@@ -251,6 +251,7 @@ const table = {
       label: 'recent sign-in (auth_time)',
       value: claim('auth_time', 'time'),
     },
+    condition: { reasons: ['condition_not_met'], label: 'condition of the rule' },
     claims_schema: { reasons: ['unaccepted_claims'], label: 'schema of the claims' },
   }),
   ...inRow('operation', {

@@ -373,6 +373,10 @@ export const failures = {
     'A claim of the access token is not allowed here.',
     'A claim does not meet a condition of the policy. The log line has its name. Correct the claim at the provider, or the condition.',
   ),
+  condition_not_met: denied(
+    'The request does not meet a condition.',
+    'The condition "when" of the rule is not true. The log line has the first part of it that is not, with the values that it read. Correct the claim at the provider, the request, or the condition.',
+  ),
   unaccepted_claims: forbidden(
     'The access token does not carry what is required here.',
     'The token is valid, but its claims do not match the schema of the route. The log line names the first claim that does not. Configure the provider to put the claim into access tokens, or correct the schema.',

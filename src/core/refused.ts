@@ -15,6 +15,8 @@ export interface Comparison {
   readonly received?: unknown;
   /** Values that identify a user. The log hashes or omits them unless it shows identities. */
   readonly identity?: 'received' | 'both';
+  /** Values that were read instead of one received value: in clear only if the log shows identities, a secret one never. */
+  readonly values?: readonly { readonly name: string; readonly value: unknown; readonly isSecret: boolean }[];
   /** For a time: the current time, and how many seconds before and after it are accepted. */
   readonly time?: { readonly now: number; readonly past: number; readonly ahead: number };
 }

@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import type { Comparison } from './refused.ts';
 import { showText, showValue } from './shown-text.ts';
 
@@ -10,11 +11,34 @@ const maxValues = 10;
 /** Start of every JOSE header: a token that a client has put into a claim must not get into the log. */
 const tokenStart = /eyJ[\w-]{8}/;
 
-export function showComparison(comparison: Comparison): ShownComparison {
-  const { expected, received, time, identity } = comparison;
+/** Hides a value, or shows it if the log shows identities and it is not a secret. */
+export type Disguise = (text: string, isSecret: boolean) => string;
+
+/** Characters of a hash. */
+const hashLength = 22;
+let randomKey: Buffer | undefined;
+
+/** Creates the disguise under a secret of the deployment. Default: a key of this process. */
+export function createDisguise(mode: 'plain' | 'hashed', secret?: string): Disguise {
+  return (text, isSecret) => {
+    if (mode === 'plain' && !isSecret) return text;
+    randomKey ??= randomBytes(32);
+    return `#${createHmac('sha256', secret || randomKey)
+      .update(text)
+      .digest('base64url')
+      .slice(0, hashLength)}`;
+  };
+}
+
+export function showComparison(comparison: Comparison, disguise: Disguise = createDisguise('hashed')): ShownComparison {
+  const { expected, received, time, identity, values } = comparison;
   if (identity === 'both') return {};
   if (time !== undefined) return { expected: describeBounds(time), received: describeTime(received, time.now) };
+  const read = values?.map(({ name, value, isSecret }) => {
+    return `${name} = ${value === undefined ? '(absent)' : disguise(show(value), isSecret)}`;
+  });
   return {
+    ...(read !== undefined && { received: read }),
     ...(expected !== undefined && { expected: typeof expected === 'string' ? show(expected) : showList(expected) }),
     ...('received' in comparison &&
       identity === undefined && { received: isList(received) ? showList(received) : show(received ?? '(absent)') }),

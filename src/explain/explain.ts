@@ -7,6 +7,7 @@ import type { Policy } from '../core/policy/policy.ts';
 import { type DryRun, dryRun, type Gathered } from '../core/resource-server/dry-run.ts';
 import { requireOwnServer } from '../core/resource-server/own-server.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
+import type { Disguise } from '../core/shown-comparison.ts';
 import { createWithhold, showText, showValue, type Withhold } from '../core/shown-text.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { Step } from '../core/walk.ts';
@@ -41,6 +42,8 @@ export interface ExplainOptions {
   readonly show?: readonly string[];
   /** True if the domain is set with the prefix `https://`. Default `false`. */
   readonly domainHasScheme?: boolean;
+  /** Hides or shows values that a condition of the gate has read. Default: each is hashed under a key of this process. */
+  readonly disguise?: Disguise | undefined;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { ResourceRequest } from '../core/http/request.ts';
 import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import type { Gathered } from '../core/resource-server/dry-run.ts';
+import type { Disguise } from '../core/shown-comparison.ts';
 import type { InputKind } from './input/input.ts';
 
 /** A setting that a fix may name. */
@@ -40,6 +41,7 @@ export interface InForce {
   readonly permissions: readonly string[];
   /** True if the domain is set with the prefix `https://`. The service starts, and refuses every token. */
   readonly domainHasScheme: boolean;
+  readonly disguise?: Disguise | undefined;
   readonly labels: SettingLabels;
 }
 
@@ -114,6 +116,7 @@ export const optionLabels: SettingLabels = {
 export interface ForceOptions {
   readonly labels?: SettingLabels;
   readonly domainHasScheme?: boolean;
+  readonly disguise?: Disguise | undefined;
 }
 
 const otherHeaders = [
@@ -158,6 +161,7 @@ export function readForce(
     scopes: [...scopes, ...anyScope],
     permissions,
     domainHasScheme: options.domainHasScheme ?? false,
+    disguise: options.disguise,
     labels: options.labels ?? optionLabels,
   };
 }

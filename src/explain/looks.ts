@@ -2,7 +2,7 @@ import { type CheckedValue, type CheckRecord, checks } from '../core/checks.ts';
 import type { AccessError } from '../core/failures.ts';
 import { isTime } from '../core/jose/json.ts';
 import type { Gathered } from '../core/resource-server/dry-run.ts';
-import { describeBounds } from '../core/shown-comparison.ts';
+import { describeBounds, showComparison } from '../core/shown-comparison.ts';
 import { shorten, showText, showValue } from '../core/shown-text.ts';
 import type { Step } from '../core/walk.ts';
 import { audiencesOf, type InForce, namesOf, type Setting, type SettingLabel, textOf } from './facts.ts';
@@ -33,7 +33,8 @@ export function showStep({ id, refusal, comparison }: FailedStep, view: View): S
   if (refusal === undefined) return { why: describePassed({ id, comparison }, record, view) };
   const context = describeContext(refusal, view.force, value === undefined);
   const expected = describeExpected(record, comparison, view.force);
-  const shown = value === undefined ? describeHeld(record, comparison) : describeFailed(value, comparison, view);
+  const shown =
+    value === undefined ? describeHeld(record, comparison, view.force) : describeFailed(value, comparison, view);
   return {
     ...(expected !== undefined && { expected }),
     ...shown,
@@ -42,8 +43,10 @@ export function showStep({ id, refusal, comparison }: FailedStep, view: View): S
   };
 }
 
-/** The names that the token has, for a check that requires names. */
-function describeHeld({ list }: CheckRecord, comparison: Step['comparison']): Shown {
+/** The names that the token has, for a check that requires names; the values that a condition has read. */
+function describeHeld({ list }: CheckRecord, comparison: Step['comparison'], { disguise }: InForce): Shown {
+  if (comparison?.values !== undefined)
+    return { seen: [showComparison(comparison, disguise).received].flat().join(', ') };
   if (list === undefined || comparison === undefined) return {};
   return {
     seen:

@@ -1,3 +1,4 @@
+import { createReadClientAddress } from '../core/http/peer.ts';
 import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
 import { findAll, type KeySet } from '../core/keys/key-set.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
@@ -78,7 +79,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
       const { settings, mode, means, ...others } = parts;
       const { trustProxy, externalUrl } = settings;
       const gate = createGate({
-        ...{ rules, cors, ...others },
+        ...{ rules, cors, readClientAddress: createReadClientAddress(trustProxy), ...others },
         ...(mode === 'proxy' && { trustProxy }),
         ...(mode === 'proxy' && externalUrl !== '' && { externalUrl }),
         openServer(requirements) {

@@ -4,6 +4,7 @@ import { createReadClientAddress } from '../core/http/peer.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-body.ts';
 import type { TokenEnd } from '../core/resource-server/token-watch.ts';
+import { createDisguise } from '../core/shown-comparison.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
 import { type Answer, plainError } from '../server/http/answer.ts';
 import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';
@@ -84,6 +85,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   const decisions = options.watchDecisions?.({
     labels: labelSettings(settings, []),
     domainHasScheme: false,
+    disguise: createDisguise(settings.logIdentity === 'plain' ? 'plain' : 'hashed', settings.logIdentitySecret),
     findAuthorizer({ request, connection }) {
       const judge = current().findJudge(request, connection);
       if (judge === undefined) return undefined;

@@ -1,6 +1,7 @@
 import type { ExchangedToken } from '../core/exchange/exchange-cache.ts';
 import type { DpopMode } from '../core/http/credentials.ts';
 import { createReadExternalUrl, type Trust } from '../core/http/external-url.ts';
+import type { ReadClientAddress } from '../core/http/peer.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
@@ -58,6 +59,8 @@ export interface GateOptions {
   readonly cors?: GateCors | undefined;
   /** Exchanges by name. Absent for a test of rules, which exchanges nothing. */
   readonly exchanges?: ReadonlyMap<string, GateExchange>;
+  /** Default: the address of the connection. */
+  readonly readClientAddress?: ReadClientAddress | undefined;
 }
 
 export interface AdmittedDecision {
@@ -93,16 +96,16 @@ export type Decision = AdmittedDecision | RefusedDecision;
 /** Notes a decision in its exchange, for log, metrics and audit trail. */
 export type NoteDecision = (exchange: Exchange, decision: Decision) => void;
 
+export interface DecisionMeans {
+  /** Reads the body for a rule with `mcp`; without it, the headers name the operation. */
+  readonly readMessage?: () => Promise<ReadMessage>;
+  /** The connection of the proxy that describes the request. */
+  readonly peer?: Connection;
+}
+
 export interface Gate extends Pick<GateOptions, 'rules' | 'assertions' | 'mcpMetadata'> {
-  /**
-   * Decides on a request as the client sent it. Never rejects. `readMessage` reads the body for a rule with `mcp`; without it,
-   * the headers name the operation.
-   */
-  decide(
-    request: ResourceRequest,
-    connection: Connection | undefined,
-    readMessage?: () => Promise<ReadMessage>,
-  ): Promise<Decision>;
+  /** Decides on a request as the client sent it. Never rejects. */
+  decide(request: ResourceRequest, connection: Connection | undefined, means?: DecisionMeans): Promise<Decision>;
   /** Finds the rule of a request that validates a token, for an explanation. */
   findJudge(
     request: ResourceRequest,
@@ -120,7 +123,8 @@ export function createGate(options: GateOptions): Gate {
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const readCalledUrl = createReadExternalUrl({ trust: trustProxy, ...(pinned !== undefined && { pinned }) });
   const signIdentity = assertions && createSignIdentity(assertions, readCalledUrl);
-  const chooseRule = createChooseRule(rules, readExternalUrl, options.cors);
+  const { cors, readClientAddress } = options;
+  const chooseRule = createChooseRule(rules, readExternalUrl, { cors, readClientAddress });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(requirementsOf(rule, rules))]));
   // Built from the origin in the rules, never from a host that a client sent.
@@ -199,11 +203,11 @@ export function createGate(options: GateOptions): Gate {
       const policy = (operations && rule.mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
       return { ...choice, server: servers.get(rule) ?? outside, policy };
     },
-    async decide(request, connection, readMessage) {
+    async decide(request, connection, { readMessage, peer } = {}) {
       let choice: Choice | undefined;
       let call: McpCall | undefined;
       try {
-        const chosen = chooseRule(request, connection);
+        const chosen = chooseRule(request, connection, peer);
         if (chosen instanceof Refused) return refuse(chosen, request);
         choice = chosen;
         const { rule, request: bound } = choice;

@@ -80,8 +80,8 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'misspelt members → each reported',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
-      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
+      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, when, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
+      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, when, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
     ],
   ],
   [
@@ -238,7 +238,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'an insecure issuer with a port that there is not',
     withRules([all], '"staff": { "issuer": "http://id.example:99999/", "audience": "a", "insecure": true }'),
     [
-      '2:14 The issuer "staff" cannot be used: issuer: write https:// (RFC 8414 §2); for a provider without TLS in development write it in full and add insecure: true.',
+      '2:14 The issuer "staff" cannot be used: issuer: write https:// (RFC 8414 §2); with jwksUri an http issuer is accepted; for a provider without TLS in development add insecure: true.',
     ],
   ],
   [

@@ -118,6 +118,7 @@ describe('decisions of a replay and of a gate with the new rules', () => {
     ['a token where none was needed', () => change('open', { access: 'token', ...token }), []],
     ['DPoP required', () => change('orders', { dpop: 'required' }), []],
     ['no actor', () => change('orders', { actor: 'forbidden' }), []],
+    ['a condition', () => change('orders', { when: 'token.tenant == "a"' }), ['condition']],
     ['an actor', () => change('orders', { actor: 'required' }), []],
     ['an actor of a list', () => change('orders', { actor: [{ sub: 'agent' }] }), ['act']],
     ['permissions', () => change('orders', { permissions: ['a'] }), ['permissions']],

@@ -1,11 +1,13 @@
 import type { Reason } from '../../core/failures.ts';
 import { createReadExternalUrl } from '../../core/http/external-url.ts';
+import { createReadClientAddress } from '../../core/http/peer.ts';
 import { readCopiedMessage } from '../../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
+import { createDisguise } from '../../core/shown-comparison.ts';
 import { showText } from '../../core/shown-text.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { explain } from '../../explain/explain.ts';
@@ -46,8 +48,11 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   const { trustProxy, upstream } = settings;
   const trust = upstream === '' && rules.upstreams.size === 0 ? 'none' : trustProxy;
   const readExternalUrl = createReadExternalUrl({ trust });
-  const chooseRule = createChooseRule(rules, readExternalUrl);
+  const readClientAddress = createReadClientAddress(trustProxy);
+  const chooseRule = createChooseRule(rules, readExternalUrl, { readClientAddress });
   const labels = labelRules(file, settings);
+  const { logIdentity, logIdentitySecret } = settings;
+  const disguise = createDisguise(logIdentity === 'plain' ? 'plain' : 'hashed', logIdentitySecret);
   const introspections = findIntrospections(rules);
   const means = await openOutside(settings, keyOptions.network);
   const opened: OpenedKeys[] = [];
@@ -64,7 +69,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
     const explanation = await explain(server, request, policy, call.connection, {
-      ...{ labels, ...call.options },
+      ...{ labels, disguise, ...call.options },
       ...(keyOptions.network === 'online' && { introspection: 'ask' }),
     });
     const closed = leaveCertificateOpen(explanation);

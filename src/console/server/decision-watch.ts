@@ -101,13 +101,15 @@ async function findFacts(exchange: Exchange, at: number, options: DecisionWatchO
 export async function explainRequest(
   request: ResourceRequest,
   { server, policy, connection, rule }: Authorizer,
-  { labels, domainHasScheme }: DecisionWatchOptions,
+  { labels, domainHasScheme, disguise }: DecisionWatchOptions,
   at: number,
   amend: (explanation: Explanation) => Explanation,
 ): Promise<Explanation> {
   // Loaded only if the console is on.
   const { explain } = await import('../../explain/explain.ts');
-  const explanation = amend(await explain(server, request, policy, connection, { at, labels, domainHasScheme }));
+  const explanation = amend(
+    await explain(server, request, policy, connection, { at, labels, domainHasScheme, disguise }),
+  );
   return rule === undefined ? explanation : decideBy(rule, explanation);
 }
 

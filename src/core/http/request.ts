@@ -5,7 +5,8 @@ export interface ResourceRequest {
   readonly url: string;
   /** The path and query as sent, if the URL was built from it and Host. */
   readonly target?: string | undefined;
-  readonly headers: { get(name: string): string | null };
+  /** `entries` are the lines, or joined lines; only conditions of the gate's rules read them. */
+  readonly headers: { get(name: string): string | null; entries?(): Iterable<readonly [string, string]> };
   /**
    * Set by adapters that apply several policies to one request: the same server has accepted the proof of this very request
    * before, so it is not refused as replayed.
@@ -13,6 +14,8 @@ export interface ResourceRequest {
   readonly proofWitnessed?: boolean | undefined;
   /** Set by the gate: values of named segments of the path and labels of the host. */
   readonly bindings?: ReadonlyMap<string, string> | undefined;
+  /** Set by the gate: the request as the condition of its rule reads it. */
+  readonly conditionCall?: object | undefined;
 }
 
 /** The transport under a request, where the runtime tells it; a Node socket already is one. */

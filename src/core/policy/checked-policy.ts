@@ -5,7 +5,15 @@ import { isJsonObject } from '../jose/json.ts';
 import { checkMembers, refuseMember, refuseUndefined } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
-import type { Combinable, Combined, GivenAlone, GivenByAll, PlainCombinedPolicy, Policy } from './policy.ts';
+import type {
+  Combinable,
+  Combined,
+  GivenAlone,
+  GivenByAll,
+  PlainCombinedPolicy,
+  PlainPolicy,
+  Policy,
+} from './policy.ts';
 import { type PolicyCheck, requirements } from './policy-checks.ts';
 
 export const memberNames = Object.keys(requirements) as readonly (keyof typeof requirements)[]; // its keys
@@ -26,6 +34,13 @@ export function checkPolicy(policy: Policy<unknown>): CheckedPolicy {
   return checked;
 }
 
+/** Returns a copy of a policy with one more check, which is made after its own. Throws `TypeError` like {@link checkPolicy}. */
+export function addCheck(policy: PlainPolicy, check: PolicyCheck): PlainPolicy {
+  const extended = { ...policy };
+  seen.set(extended, checkRequirements(policy, [check]));
+  return extended;
+}
+
 export function registerPolicy(checked: CheckedPolicy): Policy<unknown> {
   const policy: Policy<unknown> = {};
   seen.set(policy, checked);
@@ -42,7 +57,10 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
   }
 }
 
-function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>): CheckedPolicy {
+function checkRequirements(
+  policy: Exclude<Policy<unknown>, PlainCombinedPolicy>,
+  more: readonly PolicyCheck[] = [],
+): CheckedPolicy {
   // A misspelled member would silently require nothing, and so would a variable that was never set.
   const known: readonly string[] = memberNames;
   for (const name of Object.keys(policy)) if (!known.includes(name)) throw refuseMember('policy', name, known);
@@ -52,6 +70,7 @@ function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>
     if (value !== undefined) checks.push(...requirements[name](value, policy));
     else if (Object.hasOwn(policy, name)) throw refuseUndefined('policy', name);
   }
+  checks.push(...more);
   const { scopes = [], anyScope = [], claims } = policy;
   const readClaims = claims === undefined ? undefined : createSchemaReader(claims);
   return {

@@ -24,6 +24,8 @@ export interface PolicyFacts {
   readonly now: number;
   /** Values of the request by name, for conditions of the gate's rules. */
   readonly bindings?: ReadonlyMap<string, string> | undefined;
+  /** The request as a condition of the gate's rules reads it. */
+  readonly conditionCall?: object | undefined;
 }
 
 /** Passes claims to a schema. Runs last, because it may wait. */

@@ -62,7 +62,7 @@ export function createBesideApp({ current, isTrusted, errorBody, note }: BesideA
     if (original instanceof Refused) return refuse(exchange, gate.refuse(original, call), kind);
     const connection = original.isEncrypted ? overTls : overTcp;
     exchange.request = original;
-    const decision = await gate.decide(original, connection);
+    const decision = await gate.decide(original, connection, { peer: exchange.connection });
     return decision.kind === 'admitted' ? admit(exchange, decision) : refuse(exchange, decision, kind);
   };
 }
@@ -135,6 +135,10 @@ class OriginalRequest implements ResourceRequest {
 
   get url(): string {
     return `${this.isEncrypted ? 'https' : 'http'}://${this.get('host') ?? ''}${this.target}`;
+  }
+
+  entries(): Iterable<readonly [string, string]> {
+    return this.#call.headers.entries?.() ?? [];
   }
 
   get(name: string): string | null {

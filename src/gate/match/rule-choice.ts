@@ -1,7 +1,9 @@
 import type { Reason } from '../../core/failures.ts';
 import type { ReadExternalUrl } from '../../core/http/external-url.ts';
+import { createReadClientAddress, type ReadClientAddress } from '../../core/http/peer.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { Refused } from '../../core/refused.ts';
+import { ConditionCall, type ConditionTarget } from './condition-call.ts';
 import type { GateCors } from './cors.ts';
 import {
   describeTarget,
@@ -22,19 +24,35 @@ export interface Choice {
   readonly isCorsPreflight: boolean;
 }
 
-export type ChooseRule = (request: ResourceRequest, connection: Connection | undefined) => Choice | Refused;
+/** `peer`: the connection of the proxy that describes the request; default: the connection of the request. */
+export type ChooseRule = (
+  request: ResourceRequest,
+  connection: Connection | undefined,
+  peer?: Connection,
+) => Choice | Refused;
 
 /** Action of a rule: admit all, refuse all, admit this request without a token, refuse its subprotocols, or validate its token. */
 export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'ambiguous' | 'judge';
 
-export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl, defaultCors?: GateCors): ChooseRule {
+export interface ChooseRuleOptions {
+  /** CORS settings of rules without their own. */
+  readonly cors?: GateCors | undefined;
+  /** Default: the address of the connection. */
+  readonly readClientAddress?: ReadClientAddress | undefined;
+}
+
+export function createChooseRule(
+  rules: Rules,
+  readExternalUrl: ReadExternalUrl,
+  { cors: defaultCors, readClientAddress = createReadClientAddress('none') }: ChooseRuleOptions = {},
+): ChooseRule {
   // Most requests have the host of the request before.
   let last = { origin: '', host: readOriginHost('') };
   const readHost = (origin: string): RequestHost => {
     if (origin !== last.origin) last = { origin, host: readOriginHost(origin) };
     return last.host;
   };
-  return (request, connection) => {
+  return (request, connection, peer = connection) => {
     const url = readExternalUrl(request, connection);
     if (url instanceof Refused) return url;
     const refuse = (reason: Reason): Refused => new Refused(reason, { context: describeTarget(request, url) });
@@ -48,7 +66,10 @@ export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl,
       if (rule.strippedSegments > 0 && path.segments[rule.strippedSegments]?.startsWith(slashMark) === true) {
         return refuse('ambiguous_path');
       }
-      return { rule, request: viewRequest(request, rule, rule.bind?.(host.name, path.segments)), isCorsPreflight };
+      const bound = rule.when?.bind?.(host.name, path.segments);
+      const target = bound && { host: host.nameAndPort, segments: path.segments, bound, readClientAddress, peer };
+      const bindings = rule.bind?.(host.name, path.segments);
+      return { rule, request: viewRequest(request, rule, { bindings, target }), isCorsPreflight };
     };
     const rule = rules.find(host, path.segments, request.method);
     const planned = readPlannedMethod(request);
@@ -64,15 +85,22 @@ export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl,
   };
 }
 
+/** Values of a request that its rule binds. */
+interface Bound extends Pick<ResourceRequest, 'bindings'> {
+  readonly target: ConditionTarget | undefined;
+}
+
 /** Returns the request as its rule reads it: with the values that the rule binds, and the token of a browser's WebSocket. */
-function viewRequest(request: ResourceRequest, rule: Rule, bindings: ResourceRequest['bindings']): ResourceRequest {
+function viewRequest(request: ResourceRequest, rule: Rule, bound: Bound): ResourceRequest {
   const { headers } = request;
   const token = (rule.webSocketToken && readHandshakeToken(request))?.token;
   if (token === undefined || headers.get('authorization') !== null) {
-    return bindings === undefined ? request : new RequestView(request, headers, bindings);
+    return bound.bindings === undefined && bound.target === undefined
+      ? request
+      : new RequestView(request, headers, bound);
   }
   const get = (name: string) => (name.toLowerCase() === 'authorization' ? `Bearer ${token}` : headers.get(name));
-  return new RequestView(request, { get }, bindings);
+  return new RequestView(request, { get }, bound);
 }
 
 /** A class, because an object with a getter costs half a microsecond. */
@@ -81,13 +109,15 @@ class RequestView implements ResourceRequest {
   readonly target: string | undefined;
   readonly headers: ResourceRequest['headers'];
   readonly bindings: ResourceRequest['bindings'];
+  readonly conditionCall: ConditionCall | undefined;
   readonly #request: ResourceRequest;
 
-  constructor(request: ResourceRequest, headers: ResourceRequest['headers'], bindings: ResourceRequest['bindings']) {
+  constructor(request: ResourceRequest, headers: ResourceRequest['headers'], { bindings, target }: Bound) {
     this.method = request.method;
     this.target = request.target;
     this.headers = headers;
     this.bindings = bindings;
+    this.conditionCall = target && new ConditionCall(request, target);
     this.#request = request;
   }
 

@@ -31,6 +31,13 @@ export interface RuleMcp {
   readonly trustsHeaders: boolean;
 }
 
+/** The condition of a rule, which its policy evaluates. */
+export interface RuleCondition {
+  readonly text: string;
+  /** Returns the values that path and hosts bind; `undefined` if the condition reads only the token. */
+  readonly bind: ((hostName: string, segments: readonly string[]) => ReadonlyMap<string, string>) | undefined;
+}
+
 /** Fix for `trustHeaders` in rules of the gate as the proxy. */
 export const trustFix = 'As the proxy, the gate reads the body. Remove "trustHeaders".';
 
@@ -46,6 +53,7 @@ export interface Rule {
   readonly mcp?: RuleMcp | undefined;
   /** Returns the values that a request binds to `{name}`. Present if a condition refers to one. */
   readonly bind: ((hostName: string, segments: readonly string[]) => ReadonlyMap<string, string>) | undefined;
+  readonly when?: RuleCondition | undefined;
   /** Names in {@link Rules.issuers}; empty if the rule validates no token. */
   readonly issuers: readonly string[];
   /** `undefined`: the mode of the gate's settings. */

@@ -3,6 +3,7 @@ import type { ReadClientAddress } from '../../core/http/peer.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 import { HeldBody } from '../../core/mcp/held-body.ts';
 import { readNodeMessage } from '../../core/mcp/node-message.ts';
+import type { ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import { followAccess } from '../../core/resource-server/access.ts';
 import type { TokenEnd } from '../../core/resource-server/token-watch.ts';
@@ -159,14 +160,11 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     const framing = examine(wire.incoming, wire.outgoing);
     if (framing instanceof Refused) return refuse(exchange, gate.refuse(framing, exchange.request));
     let held: HeldBody | undefined;
-    const decision = await gate.decide(exchange.request, exchange.connection, () => {
-      held = new HeldBody({ client: nameClient(exchange), share: options.peerShare });
-      return readNodeMessage(wire.incoming, held, {
-        idleMilliseconds: options.uploadMilliseconds,
-        onBegin() {
-          if (/^100-continue$/i.test(wire.incoming.headers.expect ?? '')) wire.outgoing.writeContinue();
-        },
-      });
+    const decision = await gate.decide(exchange.request, exchange.connection, {
+      readMessage() {
+        held = new HeldBody({ client: nameClient(exchange), share: options.peerShare });
+        return readHeldMessage(wire, held, options.uploadMilliseconds);
+      },
     });
     exchange.request = decision.request;
     const answer =
@@ -176,4 +174,13 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     if (answer !== passedOn) held?.release();
     return answer;
   };
+}
+
+function readHeldMessage({ incoming, outgoing }: Wire, held: HeldBody, idleMilliseconds: number): Promise<ReadMessage> {
+  return readNodeMessage(incoming, held, {
+    idleMilliseconds,
+    onBegin() {
+      if (/^100-continue$/i.test(incoming.headers.expect ?? '')) outgoing.writeContinue();
+    },
+  });
 }

@@ -73,7 +73,8 @@ function createRequest(each: RuleCase, rules: Rules, signer: KeyPair): ResourceR
     ['host', host],
     ...credentialsOf(each, rules, signer),
   ]);
-  return { method, url, target: path || '/', headers: { get: (name) => headers.get(name.toLowerCase()) ?? null } };
+  const get = (name: string): string | null => headers.get(name.toLowerCase()) ?? null;
+  return { method, url, target: path || '/', headers: { get, entries: () => headers.entries() } };
 }
 
 function credentialsOf(each: RuleCase, rules: Rules, signer: KeyPair): readonly (readonly [string, string])[] {

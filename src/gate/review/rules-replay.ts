@@ -71,6 +71,7 @@ const policyReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'actor_required',
   'actor_not_allowed',
   'claim_not_allowed',
+  'condition_not_met',
   'unaccepted_acr',
   'missing_auth_time',
   'authentication_too_old',
@@ -161,6 +162,7 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
   }
   const judged = judgePolicy(rule.policy, line);
   if (typeof judged === 'string' && judged !== 'admitted') return judged;
+  if (rule.when !== undefined && judged === 'admitted') return { fact: 'condition' };
   if (rule.mcp !== undefined) return { fact: 'operation' };
   // The proof of a refused request was not recorded as used.
   return judged === 'admitted' && decision !== 'admitted' && scheme === 'DPoP' ? { fact: 'proof' } : judged;

@@ -16,8 +16,9 @@ export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   }));
 }
 
-function describeOwn({ issuers, dpop, exchange }: Rule, issuerCount: number): readonly string[] {
+function describeOwn({ issuers, dpop, exchange, when }: Rule, issuerCount: number): readonly string[] {
   return [
+    ...(when === undefined ? [] : [ruleMembers.when.explain(when.text)]),
     ...(issuers.length > 0 && issuerCount > 1 ? [ruleMembers.issuers.explain(issuers)] : []),
     ...(dpop === undefined ? [] : [ruleMembers.dpop.explain(dpop)]),
     ...(exchange === undefined ? [] : [ruleMembers.exchange.explain(exchange)]),

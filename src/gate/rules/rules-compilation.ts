@@ -8,7 +8,7 @@ import { createRuleMatcher } from '../match/rule-choice.ts';
 import { type RulePath, readRuleHost, readRulePath } from '../match/rule-pattern.ts';
 import { type Rule, type RuleAssertion, type RuleMcp, type Rules, trustFix } from '../match/rules.ts';
 import { type CompiledDocument, compileDocument, describeError } from './document-compilation.ts';
-import { compileConditions, type RuleTarget } from './rule-conditions.ts';
+import { compileConditions, compileWhen, type RuleTarget } from './rule-conditions.ts';
 import { mergeParts, type RulesPart } from './rules-set.ts';
 import type { Position, Report, ReportProblem } from './rules-text.ts';
 import { policyMembers } from './schema/policy-members.ts';
@@ -27,13 +27,18 @@ export function compileRules(parts: readonly RulesPart[], reportTo: Report): Rul
   const { document, entries, locate } = mergeParts(parts, reportAt);
   const compiled = compileDocument(document, (path, message) => reportAt(locate(path), message));
   if (entries.length === 0) reportAt(locate([]), `"rules" is missing. ${rulesFix}`);
+  const { identity, assertion } = compiled;
+  const headers = [...Object.keys(identity), ...(assertion === undefined ? [] : [assertion.header])];
   const matcher = createRuleMatcher<Rule>();
   const positions = new Map<Rule, Position>();
   const seen = new Map<string, Position>();
   const rules = entries.map(({ entry, at }) => {
     const report: ReportProblem = (path, message) => reportAt(at(path), message);
     const target = compileTarget(entry, report);
-    const rule = compileRule(entry, { document, compiled, target: target ?? { hosts: [], path: noPath }, report });
+    const rule = compileRule(entry, {
+      ...{ document, compiled, headers, report },
+      target: target ?? { hosts: [], path: noPath },
+    });
     const { id } = rule;
     if (id === unmatched) {
       report(
@@ -87,6 +92,8 @@ interface RuleContext {
   readonly document: RulesDocument;
   readonly compiled: CompiledDocument;
   readonly target: RuleTarget;
+  /** Names of the headers that the gate sets. */
+  readonly headers: readonly string[];
   readonly report: ReportProblem;
 }
 
@@ -104,7 +111,8 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
     ([name, value]) => value !== undefined && Object.hasOwn(policyMembers, name),
   );
   const plain = Object.fromEntries(given) as PlainPolicy; // members of a policy
-  const bound = usesToken ? compileConditions(entry, plain, context) : { policy: plain, bind: undefined };
+  const claimed = usesToken ? compileConditions(entry, plain, context) : { policy: plain, bind: undefined };
+  const bound = { ...claimed, ...(usesToken && compileWhen(entry, claimed.policy, context)) };
   try {
     checkPolicy(bound.policy);
   } catch (error) {

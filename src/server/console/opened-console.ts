@@ -3,7 +3,7 @@ import type { Connection } from '../../core/http/request.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import type { SettingLabels } from '../../explain/facts.ts';
+import type { InForce } from '../../explain/facts.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from '../observation/log.ts';
@@ -18,13 +18,11 @@ export interface Authorizer {
   readonly rule?: { readonly id: string; readonly mode: 'enforce' | 'report' };
 }
 
-export interface DecisionWatchOptions {
+export interface DecisionWatchOptions extends Pick<InForce, 'labels' | 'domainHasScheme' | 'disguise'> {
   /** Returns `open` for a route without a token, `undefined` if no token was read. */
   readonly findAuthorizer: (exchange: Exchange) => Authorizer | 'open' | undefined;
   /** Validates a token without a route; absent if only rules say how. */
   readonly server?: ResourceServer<RegisteredClaims>;
-  readonly labels: SettingLabels;
-  readonly domainHasScheme: boolean;
 }
 
 export type CreateDecisionWatch = (

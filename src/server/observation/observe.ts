@@ -6,7 +6,7 @@ import type { ReadClientAddress } from '../../core/http/peer.ts';
 import { readSentPath } from '../../core/http/request.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
 import type { Audit } from '../../core/resource-server/audit.ts';
-import { show, showComparison } from '../../core/shown-comparison.ts';
+import { type Disguise, show, showComparison } from '../../core/shown-comparison.ts';
 import { type Answer, sendAnswer } from '../http/answer.ts';
 import { discardRest } from '../http/discarded-body.ts';
 import { Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
@@ -28,6 +28,8 @@ export interface ObserveOptions {
   readonly readExternalUrl: ReadExternalUrl;
   /** `undefined`: lines name no identity. */
   readonly describeIdentity: DescribeIdentity | undefined;
+  /** Default: values of conditions are hashed under a key of this process. */
+  readonly disguise?: Disguise | undefined;
   readonly audit: Audit | undefined;
   readonly watch: WatchRequest | undefined;
 }
@@ -195,7 +197,7 @@ function readIssuer({ claims, evidence }: Exchange): string {
 }
 
 /** Creates the writer of request lines. Refused and failed requests are always written. */
-function createRequestLog({ log, readClientAddress, describeIdentity }: ObserveOptions): WatchRequest {
+function createRequestLog({ log, readClientAddress, describeIdentity, disguise }: ObserveOptions): WatchRequest {
   return (exchange, status, milliseconds) => {
     const { id, request, connection, route, routeKind, reason, wouldRefuse } = exchange;
     if (reason === undefined && wouldRefuse === undefined && status < 400 && !log.logsGrants()) return;
@@ -212,19 +214,19 @@ function createRequestLog({ log, readClientAddress, describeIdentity }: ObserveO
       reason,
       wouldRefuse,
       milliseconds: Math.round(milliseconds * 1000) / 1000,
-      facts: describeFacts(exchange, describeIdentity),
+      facts: describeFacts(exchange, { describeIdentity, disguise }),
     });
   };
 }
 
 function describeFacts(
   { context, evidence, cause, claims }: Exchange,
-  describeIdentity: DescribeIdentity | undefined,
+  { describeIdentity, disguise }: Pick<ObserveOptions, 'describeIdentity' | 'disguise'>,
 ): LogFields | undefined {
   // A refused token names its subject only if its signature was verified.
   const verified = claims ?? evidence?.claims;
   const identity = verified === undefined ? undefined : describeIdentity?.(verified);
-  const refusal = evidence === undefined ? undefined : describeRefusal(evidence);
+  const refusal = evidence === undefined ? undefined : describeRefusal(evidence, disguise);
   if (context === undefined && cause === undefined && identity === undefined && refusal === undefined) return undefined;
   return { ...identity, ...refusal, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };
 }
@@ -237,10 +239,10 @@ function describeCause(cause: unknown): string {
 const maxKid = 64;
 
 /** Describes the expected and the received value, and the `kid`: escaped and of bounded length. */
-export function describeRefusal({ compare, kid }: Evidence): LogFields {
+export function describeRefusal({ compare, kid }: Evidence, disguise?: Disguise): LogFields {
   const facts = compare?.();
   return {
-    ...(facts !== undefined && showComparison(facts)),
+    ...(facts !== undefined && showComparison(facts, disguise)),
     ...(kid !== undefined && { kid: show(kid, maxKid) }),
   };
 }

@@ -1,4 +1,5 @@
 import { createNonces, type Nonces } from '../../core/dpop/nonce.ts';
+import { createDisguise, type Disguise } from '../../core/shown-comparison.ts';
 import { createDescribeIdentity, type DescribeIdentity } from '../observation/audit/identity.ts';
 import type { ServiceOptions } from './service.ts';
 
@@ -8,6 +9,8 @@ export interface OpenedSecrets {
   readonly nonceOptions: { readonly nonces?: Nonces; readonly nonceDemand?: 'always' | 'after-start' };
   /** For log lines; `undefined` if they name no identity. */
   readonly describeIdentity: DescribeIdentity | undefined;
+  /** For values of conditions in log lines. */
+  readonly disguise: Disguise;
 }
 
 /** Opens the nonces and the identity of log lines, under the secrets of the settings. A reload also applies the settings of the log. */
@@ -17,6 +20,8 @@ export function openSecrets(options: ServiceOptions): OpenedSecrets {
   // Required always, or only after a start. With `required`, the settings have a secret.
   const nonces = dpopNonceSecret === '' ? undefined : createRotatingNonces(dpopNonceSecret);
   let describeIdentity = createDescribeIdentity(logIdentity, settings.logIdentitySecret);
+  const mode = logIdentity === 'plain' ? 'plain' : 'hashed';
+  let disguise = createDisguise(mode, settings.logIdentitySecret);
   let current = settings;
   reloads.add(() => {
     const next = readAgain();
@@ -27,6 +32,7 @@ export function openSecrets(options: ServiceOptions): OpenedSecrets {
     if (isChanged('dpopNonceSecret') || isChanged('logIdentitySecret')) {
       if (next.dpopNonceSecret !== '') nonces?.rotate(next.dpopNonceSecret);
       describeIdentity = createDescribeIdentity(logIdentity, next.logIdentitySecret);
+      disguise = createDisguise(mode, next.logIdentitySecret);
       log.write('info', 'secrets_reloaded');
     }
     current = next;
@@ -35,6 +41,7 @@ export function openSecrets(options: ServiceOptions): OpenedSecrets {
   return {
     nonceOptions: nonces === undefined ? {} : { nonces, nonceDemand },
     describeIdentity: logIdentity === 'off' ? undefined : (claims) => describeIdentity(claims),
+    disguise: (text, isSecret) => disguise(text, isSecret),
   };
 }
 

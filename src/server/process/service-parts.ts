@@ -38,7 +38,7 @@ interface ObservedOptions {
 export function openServiceParts(options: ServiceOptions): ServiceParts {
   const { log, metrics, replay } = options;
   registerProcessMetrics(metrics);
-  const { nonceOptions, describeIdentity } = openSecrets(options);
+  const { nonceOptions, describeIdentity, disguise } = openSecrets(options);
   const audit = openAudit(options);
   let draining = false;
 
@@ -57,7 +57,7 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
       return {
         ...observe({
           app: receiveEvents(app, { ...options, settings }, findServer),
-          ...{ refuse, metrics, log, audit, watch, describeIdentity },
+          ...{ refuse, metrics, log, audit, watch, describeIdentity, disguise },
           readClientAddress: createReadClientAddress(settings.trustProxy),
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
         }),

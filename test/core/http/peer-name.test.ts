@@ -34,7 +34,12 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'console/server/entrance.ts': 'trusts',
   'dev/provider/local-idp.ts': 'trusts',
   'gate/beside/beside-app.ts': 'trusts',
+  'cli/explain/explained-gate.ts': 'passes to a reader',
+  'gate/gate.ts': 'passes to a reader',
+  'gate/gate-servers.ts': 'passes to a reader',
   'gate/gate-service.ts': 'passes to a reader',
+  'gate/match/condition-call.ts': 'trusts', // compared by conditions
+  'gate/match/rule-choice.ts': 'passes to a reader',
   'gate/proxy/gate-proxy-app.ts': 'counts by name', // slots of the proxy, bytes of held bodies
   'gate/proxy/request-head.ts': 'shows',
   'gate/proxy/upstream.ts': 'trusts', // of an upstream

@@ -63,6 +63,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/gate/rules/schema': 'schema of a rules file, one entry per member',
   'src/gate/review': 'what `portcullis rules` reports: cases, warnings, rules that are never reached',
   'src/gate/match': 'compiled rules as types, and the rule for a host, a path and a method',
+  'src/gate/conditions': 'conditions in CEL: their functions, check and evaluation',
   'src/gate/identity': 'headers with the identity of the client',
   'src/gate/proxy': 'the gate as the reverse proxy',
   'src/gate/beside': 'the gate beside a proxy: /forward-auth and /ext-authz',

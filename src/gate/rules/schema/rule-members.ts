@@ -111,6 +111,12 @@ export const ruleMembers = {
     needsToken: true,
     docs: '[conditions on claims](#conditions), all of which must hold',
   },
+  when: {
+    schema: string(/\S/, 'Write a condition in CEL, as in "token.tenant == path.tenant && \'otp\' in token.amr".'),
+    needsToken: true,
+    docs: '[condition in CEL](conditions.md) on the token, the path, the request and the time',
+    explain: (text) => `condition ${[text].flat().join()}`,
+  },
   mcp: {
     schema: mcp,
     needsToken: true,

@@ -1,0 +1,31 @@
+import { createRequire } from 'node:module';
+import { type Cel, createFunctions } from './cel-functions.ts';
+
+export type Expr = ReturnType<Cel['parse']>['expr'];
+export type ParsedCondition = ReturnType<Cel['parse']>;
+
+/** CEL with the functions of conditions, and their signatures. */
+export interface OpenedCel {
+  readonly cel: Cel;
+  readonly environment: ReturnType<Cel['celEnv']>;
+}
+
+let opened: OpenedCel | undefined;
+
+/** Loads the optional package with the first condition. Throws `TypeError` with the command that installs it. */
+export function openCel(): OpenedCel {
+  if (opened !== undefined) return opened;
+  const cel = requireCel();
+  opened = { cel, environment: cel.celEnv({ funcs: createFunctions(cel) }) };
+  return opened;
+}
+
+function requireCel(): Cel {
+  try {
+    return createRequire(import.meta.url)('@bufbuild/cel') as Cel; // its declarations describe it
+  } catch (cause) {
+    throw new TypeError('"when" needs the package @bufbuild/cel. Install it with "npm install @bufbuild/cel".', {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,186 @@
+import { createCheck } from '../../core/checks.ts';
+import type { PolicyCheck } from '../../core/policy/policy-checks.ts';
+import type { Comparison } from '../../core/refused.ts';
+import { findClaim } from '../../core/token/grants.ts';
+import type { PolicyFacts } from '../../core/token/token-policy.ts';
+import { ConditionCall } from '../match/condition-call.ts';
+import { type Expr, openCel } from './cel.ts';
+import { type Cel, writeTimestamp } from './cel-functions.ts';
+import { ConditionError, type ConditionPath, type ConditionReading, checkCondition } from './condition-check.ts';
+import { countItems, readHeaders, writeClaims } from './condition-values.ts';
+
+const maxBytes = 4096;
+/** Steps of comprehensions within each other. */
+const maxSteps = 10_000;
+/** Operations of one evaluation. */
+const maxOperations = 250_000;
+/** Values that a refusal shows. */
+const maxShown = 10;
+
+export interface Condition {
+  readonly check: PolicyCheck;
+  /** True if the condition reads more than the token. */
+  readonly readsRequest: boolean;
+}
+
+export interface ConditionOptions {
+  /** Names that the path and the hosts of the rule bind. */
+  readonly names: ReadonlySet<string>;
+  /** Names of the headers that the gate sets: one list for all rules. */
+  readonly headers: readonly string[];
+}
+
+/** An operand of `&&` at the top, or the entire condition. */
+interface Operand extends ConditionReading {
+  readonly text: string;
+  readonly run: Run;
+}
+
+type Run = ReturnType<Cel['plan']>;
+type Variables = NonNullable<Parameters<Run>[0]>;
+
+/** Compiles a condition. Throws `TypeError`, with the position in the text, for one that cannot work. */
+export function compileCondition(text: string, { names, headers }: ConditionOptions): Condition {
+  const { operands, run } = parseCondition(text, names);
+  const reads = [...new Map(operands.flatMap((each) => each.reads).map((path) => [showPath(path), path])).values()];
+  const members = new Set(reads.flatMap(([variable, member = '']) => (variable === 'request' ? [member] : [])));
+  const readsRequest = reads.some(([variable]) => variable !== 'token');
+  const depth = Math.max(...operands.map((each) => each.depth));
+  const literals = Math.max(...operands.map((each) => each.literals));
+  const countOperations = (items: number): number => operands.reduce((sum, each) => sum + each.countSteps(items), 0);
+  const isLinear = countOperations(1) === countOperations(2);
+  const tokens = new WeakMap<object, { readonly items: number; outcome?: boolean }>();
+
+  const readToken = ({ token: { claims } }: PolicyFacts) => {
+    const known = tokens.get(claims);
+    if (known !== undefined) return known;
+    const paths = isLinear ? [] : reads.filter(([variable]) => variable === 'token');
+    const items = Math.max(literals, ...paths.map(([, ...path]) => countItems(findClaim(claims, path))));
+    const read = { items };
+    tokens.set(claims, read);
+    return read;
+  };
+  const writeVariables = ({ token, now, conditionCall }: PolicyFacts) => {
+    const call = conditionCall instanceof ConditionCall ? conditionCall : undefined;
+    const lines = call && members.has('headers') ? readHeaders(call.request, headers) : new Map<string, string>();
+    const request = new Map<string, Variables[string]>([['headers', lines]]);
+    for (const member of members) if (member !== 'headers') setPresent(request, member, call?.read(member));
+    const path = new Map<string, string>();
+    // An empty value equals nothing.
+    for (const [name, value] of call?.bound ?? []) setPresent(path, name, value || undefined);
+    const variables = { token: writeClaims(token.claims), path, request, now: writeTimestamp(BigInt(Math.floor(now))) };
+    return { variables, lines };
+  };
+  /** Returns the number of items that make an evaluation too long. */
+  const findExcess = (items: number): number | undefined =>
+    !isLinear && (items ** depth > maxSteps || countOperations(items) > maxOperations) ? items : undefined;
+
+  const passes = (facts: PolicyFacts): boolean => {
+    const token: { readonly items: number; outcome?: boolean } = readToken(facts);
+    if (token.outcome !== undefined) return token.outcome;
+    const { variables, lines } = writeVariables(facts);
+    const outcome = findExcess(Math.max(token.items, lines.size)) === undefined && isTrue(run, variables);
+    if (!readsRequest) token.outcome = outcome;
+    return outcome;
+  };
+  const compare = (facts: PolicyFacts): Comparison => {
+    const { variables, lines } = writeVariables(facts);
+    const excess = findExcess(Math.max(readToken(facts).items, lines.size));
+    if (excess !== undefined) return { expected: 'shorter lists', received: `${excess} items` };
+    const failed = operands.find((each) => !isTrue(each.run, variables));
+    const values = (failed?.reads ?? []).slice(0, maxShown).map((path) => {
+      const value = path[0] === 'token' ? findClaim(facts.token.claims, path.slice(1)) : readValue(variables, path);
+      return { name: showPath(path), value, isSecret: path[1] === 'headers' && path[0] === 'request' };
+    });
+    return { expected: failed?.text, values };
+  };
+  return { check: createCheck('condition', passes, { compare }), readsRequest };
+}
+
+function setPresent<V>(map: Map<string, V>, name: string, value: V | undefined): void {
+  if (value !== undefined) map.set(name, value);
+}
+
+/** Parses and checks a condition. */
+function parseCondition(
+  text: string,
+  names: ReadonlySet<string>,
+): { readonly operands: readonly Operand[]; readonly run: Run } {
+  if (Buffer.byteLength(text) > maxBytes) throw new TypeError(`The condition has more than ${maxBytes} bytes`);
+  const opened = openCel();
+  const { cel, environment } = opened;
+  const parsed = attempt(
+    () => cel.parse(text),
+    (error) => describeSyntax(error, text),
+  );
+  const { expr, sourceInfo } = parsed;
+  const place = ({ message, id }: ConditionError): string => {
+    return `${message}${showPosition(text, sourceInfo?.positions[String(id)] ?? 0)}`;
+  };
+  const operands = listOperands(expr).map((each): Operand => {
+    const operand = cel.unparse({ ...parsed, expr: each });
+    const reading = attempt(
+      () => checkCondition(each, opened, names),
+      (error) => (error instanceof ConditionError ? place(error) : undefined),
+    );
+    if (reading.type !== 'bool' && reading.type !== 'dyn') {
+      throw new TypeError(place(new ConditionError(`The type is ${reading.type}, and a condition is a bool`, each)));
+    }
+    return { ...reading, text: operand, run: cel.plan(environment, each) };
+  });
+  return { operands, run: cel.plan(environment, expr) };
+}
+
+/** Runs a step. Throws `TypeError` with the description of its error. */
+function attempt<T>(run: () => T, describe: (error: unknown) => string | undefined): T {
+  try {
+    return run();
+  } catch (cause) {
+    const message = describe(cause);
+    throw message === undefined ? cause : new TypeError(message, { cause });
+  }
+}
+
+function listOperands(expr: Expr): readonly Expr[] {
+  const { case: kind, value } = expr.exprKind;
+  return kind === 'callExpr' && value.function === '_&&_' ? value.args.flatMap(listOperands) : [expr];
+}
+
+/** Describes an error of the parser, which has the place where it stopped. */
+function describeSyntax(error: unknown, text: string): string {
+  const { location } = Object(error) as { readonly location?: { readonly start: { readonly offset: number } } };
+  const offset = location?.start.offset ?? 0;
+  const [next] = /^\S{0,20}/.exec(text.slice(offset)) ?? [];
+  return `The condition is not valid CEL: ${next ? `${JSON.stringify(next)} is not expected` : 'it is not complete'}${showPosition(text, offset)}`;
+}
+
+function showPosition(text: string, offset: number): string {
+  const lines = text.slice(0, offset).split('\n');
+  const line = lines.length === 1 ? '' : `line ${lines.length}, `;
+  return ` (${line}character ${(lines.at(-1)?.length ?? 0) + 1} of the condition)`;
+}
+
+/** Evaluates without traces: an error is a result, and a trace of it would take most of the time. */
+function isTrue(run: Run, variables: Variables): boolean {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return run(variables) === true;
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+/** Writes a path as a condition has it. */
+function showPath([variable, ...names]: ConditionPath): string {
+  const rest = names.map((name) => (/^[A-Za-z_]\w*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`));
+  return variable + rest.join('');
+}
+
+function readValue(variables: Variables, [variable, ...names]: ConditionPath): unknown {
+  const seconds: unknown = Object(variables[variable])['seconds'];
+  if (variable === 'now') return new Date(Number(seconds) * 1000).toISOString();
+  let value: unknown = variables[variable];
+  for (const name of names) value = value instanceof Map ? value.get(name) : undefined;
+  return value instanceof Map ? `${value.size} headers` : value;
+}
