@@ -275,8 +275,9 @@ describe('a flood', () => {
     expect(seen).toEqual({ lookups: 0, fetches: 0 });
     await send(logoutToken(), { address: '192.0.2.1' });
     expect(seen).toEqual({ lookups: 1, fetches: 0 });
+    // A set may have several keys of one kid: a signature that fails looks for others.
     await send(`${logoutToken().slice(0, -8)}AAAAAAAA`, { address: '192.0.2.1' });
-    expect(seen).toEqual({ lookups: 2, fetches: 0 });
+    expect(seen).toEqual({ lookups: 4, fetches: 0 });
     await send(logoutToken({}, { kid: 'unknown' }), { address: '192.0.2.1' });
     expect(seen.fetches).toBe(1);
     for (let i = 0; i < 20; i++) await send('nonsense', { address: '192.0.2.1' });
