@@ -40,8 +40,10 @@ export {
 export type { JwkSet } from './core/jose/jwk.ts';
 export type { ProofAlg, TokenAlg } from './core/jose/jws.ts';
 export type { PrivateKey } from './core/jose/sign.ts';
+export type { CachedKeys, KeyCache } from './core/keys/key-cache.ts';
 export { createKeySet, type KeySet, type KeySetStatus, type ManagedKeySet } from './core/keys/key-set.ts';
-export type { FetchedKeys, KeySetEvent, KeySetOptions } from './core/keys/key-set-options.ts';
+export type { KeySetEvent, KeySetOptions } from './core/keys/key-set-options.ts';
+export type { FetchedKeys } from './core/keys/loaded-keys.ts';
 export { createStaticKeySet } from './core/keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './core/outbound/http-client.ts';
 export { ProviderError, type ProviderFailure } from './core/outbound/provider-error.ts';

@@ -1,8 +1,10 @@
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import type { ProviderError } from '../outbound/provider-error.ts';
-import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress } from './discovery.ts';
+import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress, readWellKnown } from './discovery.ts';
 import type { DroppedKey } from './jwks.ts';
+import type { KeyCache } from './key-cache.ts';
+import type { FetchedKeys } from './loaded-keys.ts';
 
 /** An event of a key set, for log lines and metrics. */
 export type KeySetEvent =
@@ -20,18 +22,6 @@ export type KeySetEvent =
   /** Plain http is allowed for these keys; reported once, when the key set is created. */
   | { readonly type: 'insecure' };
 
-/** A key set that was fetched, as plain data. Public keys only. */
-export interface FetchedKeys {
-  /** The usable keys, in published form. */
-  readonly keys: readonly object[];
-  /** Every `kid` that was published. */
-  readonly published: readonly string[];
-  /** Seconds since the fetch. */
-  readonly ageSeconds: number;
-  /** Seconds from the fetch for which the set is fresh. */
-  readonly lifetimeSeconds: number;
-}
-
 /** Options for loading keys from any location. */
 export interface LoadingOptions extends OutboundOptions {
   /**
@@ -47,6 +37,11 @@ export interface LoadingOptions extends OutboundOptions {
   readonly staleSeconds?: number;
   /** A set that was fetched before, to start from. It is replaced by the first fetch that succeeds. */
   readonly restored?: FetchedKeys;
+  /**
+   * Keeps fetched keys outside of this process, so that a new one verifies its first token without a fetch: keys that are
+   * fresh are used, older ones only while fetches fail. Default: none.
+   */
+  readonly keyCache?: KeyCache;
   /** Seconds of a clock that never steps back. Default `performance.now()`. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter. Default `Math.random`. */
@@ -70,6 +65,7 @@ export type KeySetOptions = LoadingOptions & KeyPlace;
 
 const members: OptionMembers<KeySetOptions> = {
   ...{ issuer: true, jwksUri: true, insecure: true, mode: true, fallback: true, staleSeconds: true, restored: true },
+  keyCache: true,
   ...outboundMembers,
   ...{ now: true, random: true, onEvent: true },
 };
@@ -99,6 +95,11 @@ export function createLocate(options: KeySetOptions, fetchJson: FetchJson, known
   if (fallback !== undefined) throw new TypeError('fallback: it is for discovery, and with jwksUri there is none');
   checkJwksUri(jwksUri, insecure);
   return async () => jwksUri;
+}
+
+/** Names the place of keys in a cache: the address that is requested first. */
+export function nameInCache({ issuer = '', jwksUri, insecure = false }: KeySetOptions): string {
+  return jwksUri ?? `${readWellKnown(issuer, insecure)}openid-configuration`;
 }
 
 /** Throws `TypeError` for an address that keys cannot be fetched from. It is not repeated: it may hold a password. */

@@ -1,18 +1,28 @@
 import type { KeyObject } from 'node:crypto';
 import { attempt } from '../attempt.ts';
-import type { VerificationKey } from '../jose/jwk.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { pickByPlatform } from '../platform.ts';
 import { maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
+import { openKeyCache } from './key-cache.ts';
 import {
   checkKeySetOptions,
   createLocate,
-  type FetchedKeys,
   type KeySetEvent,
   type KeySetOptions,
+  nameInCache,
 } from './key-set-options.ts';
+import {
+  clampLifetime,
+  createBucket,
+  describe,
+  type FetchedKeys,
+  fingerprint,
+  type Loaded,
+  restore,
+  untilRefresh,
+} from './loaded-keys.ts';
 import { createRefresher, type RefresherState } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is awaited. */
@@ -118,19 +128,8 @@ export interface KeySetStatus {
 const attemptSeconds = 3;
 const waiting = pickByPlatform({ workerd: 'state', others: 'promise' } as const);
 const discoverySeconds = 2; // leaves time for the fallback
-const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
-/** Shares of the freshness, left to chance between the two: instances that started together do not stay together. */
-const refreshAhead = { earliest: 0.7, latest: 0.8 } as const;
-/** Fetches for unknown keys: so many at once, and one more each so many seconds. */
-const forced = { atOnce: 3, everySeconds: 10 } as const;
 /** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
 const watchedSeconds = 60;
-
-interface Loaded extends Jwks {
-  readonly at: number;
-  readonly lifetime: number;
-  readonly freshUntil: number;
-}
 
 /** Makes the key set of an issuer; nothing is fetched before `ready()` or the first miss. A bad option: `TypeError`. */
 export function createKeySet(options: KeySetOptions): ManagedKeySet {
@@ -149,12 +148,13 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   const outbound = createOutbound(options);
   let jwksUri = saved?.jwksUri;
   const discover = createLocate(options, outbound.fetchJson, jwksUri);
+  const cache = options.keyCache && openKeyCache(options.keyCache, nameInCache(options));
   const refresher = createRefresher({
     attempt: load,
     onFailure: ({ error, attempt }, retryInSeconds) =>
       emit({ type: 'failed', error, attempt, retryInSeconds: mode === 'once' ? undefined : retryInSeconds }),
     // Keys from an earlier start are not good for ever: the first fetch that succeeds takes their place.
-    timer: mode === 'once' && options.restored === undefined ? 'off' : 'on',
+    timer: mode === 'once' && options.restored === undefined && cache === undefined ? 'off' : 'on',
     now,
     random,
     state: saved?.refresher,
@@ -166,19 +166,24 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   if (saved?.fetched !== undefined) loaded = restore(JSON.parse(saved.fetched) as FetchedKeys, saved.at);
   let generation = state?.generation ?? 0;
   let droppedBefore = saved?.droppedBefore;
-  /** Time when all fetches for unknown keys are allowed again, in seconds. */
-  let forcedAgainAt = saved?.forcedAgainAt ?? Number.NEGATIVE_INFINITY;
+  const bucket = createBucket(now, saved?.forcedAgainAt);
   if (insecure && saved === undefined) emit({ type: 'insecure' });
 
   async function load(): Promise<number> {
     const startedAt = now();
+    const cached = loaded === undefined ? await cache?.read() : undefined;
+    if (cached !== undefined) {
+      loaded = restore(cached, now());
+      generation++;
+      if (now() < loaded.freshUntil) return untilRefresh(loaded.lifetime, random()) - cached.ageSeconds;
+    }
     jwksUri = await discover(discoverySeconds);
     const timeoutSeconds = attemptSeconds - (now() - startedAt);
     const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
     reportDropped(jwks.dropped);
     if (jwks.entries.length === 0) throw new ProviderError('no_usable_keys');
-    const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
+    const lifetime = clampLifetime(maxAge);
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
     loaded = {
       ...jwks,
@@ -187,9 +192,8 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
       freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
     };
     emit({ type: 'fetched', keys: jwks.entries.length, dropped: jwks.dropped.length, seconds: now() - startedAt });
-    if (mode === 'once') return Number.POSITIVE_INFINITY;
-    const { earliest, latest } = refreshAhead;
-    return lifetime * (latest - (latest - earliest) * (1 - random()));
+    cache?.write(jwks.entries, now() - startedAt, maxAge);
+    return mode === 'once' ? Number.POSITIVE_INFINITY : untilRefresh(lifetime, random());
   }
 
   function reportDropped(dropped: readonly DroppedKey[]): void {
@@ -208,10 +212,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     return time < loaded.freshUntil || time < staleUntil(loaded);
   }
 
-  /**
-   * Returns the end of stale-while-error (RFC 5861 §4): the error must have been seen, lest old keys be used only because no
-   * fetch was made.
-   */
+  /** End of stale-while-error (RFC 5861 §4): only an error that was seen allows old keys. */
   function staleUntil({ freshUntil }: Loaded): number {
     const { failure } = refresher;
     if (failure === undefined) return Number.NEGATIVE_INFINITY;
@@ -220,16 +221,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
 
   function refetch(): Promise<void> | undefined {
     if (mode === 'once' && loaded?.freshUntil === Number.POSITIVE_INFINITY) return undefined;
-    return refresher.request(usableAt(now()) ? takeForced : isRetryDue);
-  }
-
-  /** A rotation straight after a fetch is found, and a flood of unknown keys costs the provider little. */
-  function takeForced(): boolean {
-    const time = now();
-    const from = Math.max(forcedAgainAt, time);
-    if (from - time > (forced.atOnce - 1) * forced.everySeconds) return false;
-    forcedAgainAt = from + forced.everySeconds;
-    return true;
+    return refresher.request(usableAt(now()) ? () => bucket.take() : isRetryDue);
   }
 
   function isRetryDue(): boolean {
@@ -271,27 +263,18 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
       const at = now();
       const { lastAttemptAt, failure, dueAt } = refresher;
       const fetched = loaded === undefined ? undefined : JSON.stringify(describe(loaded, at));
-      return { fetched, at, forcedAgainAt, droppedBefore, jwksUri, refresher: { lastAttemptAt, failure, dueAt } };
+      return {
+        fetched,
+        at,
+        forcedAgainAt: bucket.againAt,
+        droppedBefore,
+        jwksUri,
+        refresher: { lastAttemptAt, failure, dueAt },
+      };
     },
     close() {
       refresher.stop();
       outbound.close();
     },
   };
-}
-
-function describe({ entries, published, at, lifetime }: Loaded, now: number): FetchedKeys {
-  return { keys: entries, published: [...published], ageSeconds: now - at, lifetimeSeconds: lifetime };
-}
-
-function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, now: number): Loaded {
-  const at = now - ageSeconds;
-  const jwks = { ...readJwks({ keys }), published: new Set(published) };
-  return { ...jwks, at, lifetime: lifetimeSeconds, freshUntil: at + lifetimeSeconds };
-}
-
-/** Equal for key sets that verify the same tokens. */
-function fingerprint({ keys }: Jwks): string {
-  const ofKid = (all: readonly VerificationKey[]) => all.map(({ thumbprint, algs }) => [thumbprint, ...algs]);
-  return JSON.stringify([...keys].map(([kid, all]) => [kid, ...ofKid(all)]));
 }

@@ -28,7 +28,7 @@ import type { WithdrawalStep } from '../token/withdrawal.ts';
 import type { Walk } from '../walk.ts';
 import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuers/issuer-list.ts';
-import type { RefetchKeys } from './key-refetch.ts';
+import type { VerifyAgain } from './key-refetch.ts';
 import type { ServerNonces } from './server-nonces.ts';
 import { type Recheck, refuseExpired } from './token-watch.ts';
 
@@ -48,7 +48,7 @@ export interface JudgementRules {
   /** The ways in which a token can turn out to be withdrawn, in their order. */
   readonly withdrawal: readonly WithdrawalStep[];
   readonly revocations: RevocationParts | undefined;
-  readonly refetchKeys: RefetchKeys;
+  readonly verifyAgain: VerifyAgain;
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
@@ -162,11 +162,12 @@ export function createJudge(rules: JudgementRules): Judge {
     return undefined;
   }
 
-  /** Verifies by the issuer's keys. If the token's key is not cached, the keys are fetched once. */
+  /** Verifies by the issuer's keys. If the token's key is not loaded, they are fetched. */
   function verifyByKeys(trusted: AccessTokenRules, call: ReadRequest): Verified | Promise<Verified> {
     const verified = verifyByCachedKeys(trusted, call.text);
-    const fetched = verified instanceof Refused ? rules.refetchKeys(verified, trusted, call) : undefined;
-    return fetched === undefined ? verified : fetched.then(() => verifyByCachedKeys(trusted, call.text));
+    if (!(verified instanceof Refused)) return verified;
+    const verify = (): Verified => verifyByCachedKeys(trusted, call.text);
+    return rules.verifyAgain(verified, trusted, { ...call, verify }) ?? verified;
   }
 
   function verifyByCachedKeys(trusted: AccessTokenRules, text: string): ValidToken | Refused {

@@ -4,10 +4,12 @@ import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { pickByPlatform } from '../platform.ts';
-import type { Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { type AccessTokenRules, missingKeys } from '../token/access-token.ts';
 
 export type RefetchKeys = ReturnType<typeof createRefetchKeys>;
+
+export type VerifyAgain = ReturnType<typeof createVerifyAgain>;
 
 interface Sender {
   readonly request: ResourceRequest;
@@ -51,4 +53,17 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
     void fetched.then(() => inFlight.delete(keys));
     return fetched;
   };
+}
+
+/**
+ * Creates the function that verifies again once the keys are fetched; `undefined` if they are not. A first fetch may have
+ * read them from a cache, where the token's key is not yet.
+ */
+export function createVerifyAgain(refetch: RefetchKeys, source: 'provider' | 'cache') {
+  return <T>(refused: Refused, trusted: AccessTokenRules, sender: Sender & { readonly verify: () => T | Refused }) =>
+    refetch(refused, trusted, sender)?.then(() => {
+      const again = sender.verify();
+      const isOld = source === 'cache' && refused.reason === 'keys_unavailable' && again instanceof Refused;
+      return (isOld ? refetch(again, trusted, sender)?.then(sender.verify) : undefined) ?? again;
+    });
 }

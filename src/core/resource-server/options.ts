@@ -7,6 +7,7 @@ import type { Trust } from '../http/external-url.ts';
 import type { DecryptionOptions } from '../introspection/decryption.ts';
 import type { Introspection } from '../introspection/introspection.ts';
 import type { ProofAlg } from '../jose/jws.ts';
+import type { KeyCache } from '../keys/key-cache.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import { checkMembers } from '../option-members.ts';
 import type { Fetch } from '../outbound/http-client.ts';
@@ -69,6 +70,11 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly ca?: string;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly keysStale?: number;
+  /**
+   * Keeps fetched keys outside of this process (Workers KV, a file, Redis), so that a new one verifies its first token without
+   * a fetch. Anyone who can write to it can sign tokens. Default: none.
+   */
+  readonly keyCache?: KeyCache;
   /** Called for events of key sets, and for every grant and refusal. Errors it throws, or rejects with, are ignored. */
   readonly onEvent?: (event: ResourceServerEvent) => unknown;
   /** Records every decision: {@link createAudit}. While it is unavailable, requests are refused before the token is read. */
@@ -199,6 +205,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
     (value) => typeof value === 'number' && value >= 0 && value <= 86_400,
     'write seconds beyond freshness, 0 to 86400',
   ],
+  keyCache: [(value) => hasMethod('read')(value) && hasMethod('write')(value), 'write { read(url), write(url, keys) }'],
   onEvent: [isFunction, 'write a function'],
   audit: [hasMethod('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
   trustProxy: [

@@ -23,7 +23,7 @@ import { openIssuers } from './issuers/issuer-list.ts';
 import { readTokenRules, type Subject } from './issuers/token-rules.ts';
 import { hasTestIssuer, isFixed } from './issuers/trusted-issuer.ts';
 import { createJudge, type Judge, type JudgementRules } from './judgement.ts';
-import { createRefetchKeys } from './key-refetch.ts';
+import { createRefetchKeys, createVerifyAgain } from './key-refetch.ts';
 import { checkOptions, type Emit, type ResourceServerOptions } from './options.ts';
 import { recordServer } from './own-server.ts';
 import { openServerNonces } from './server-nonces.ts';
@@ -120,7 +120,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     opaqueRules: isOpaque ? readTokenRules(options) : undefined,
     withdrawal: createWithdrawalSteps(revocations, options.isRevoked),
     revocations,
-    refetchKeys: createRefetchKeys(readClientAddress, now),
+    verifyAgain: createVerifyAgain(createRefetchKeys(readClientAddress, now), options.keyCache ? 'cache' : 'provider'),
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),

@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import * as v from 'valibot';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { readJwks } from '../../core/keys/jwks.ts';
-import type { FetchedKeys } from '../../core/keys/key-set-options.ts';
+import type { FetchedKeys } from '../../core/keys/loaded-keys.ts';
 import { codeOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
 

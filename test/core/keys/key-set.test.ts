@@ -1,7 +1,8 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeySet, type ManagedKeySet } from '../../../src/core/keys/key-set.ts';
-import type { FetchedKeys, KeySetEvent, KeySetOptions } from '../../../src/core/keys/key-set-options.ts';
+import type { KeySetEvent, KeySetOptions } from '../../../src/core/keys/key-set-options.ts';
+import type { FetchedKeys } from '../../../src/core/keys/loaded-keys.ts';
 import type { Fetch } from '../../../src/core/outbound/http-client.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdtemp, readdir, readFile, rename, rm, symlink, writeFil
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FetchedKeys } from '../../../src/core/keys/key-set-options.ts';
+import type { FetchedKeys } from '../../../src/core/keys/loaded-keys.ts';
 import { openKeysCache } from '../../../src/server/keys/keys-cache.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { type Answer, send } from '../../support/http-client.ts';

@@ -70,7 +70,7 @@ export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Iss
 }
 
 function openKeys(
-  { fetch, ca, keysStale: staleSeconds }: AnyServerOptions,
+  { fetch, ca, keysStale: staleSeconds, keyCache }: AnyServerOptions,
   emit: Emit | undefined,
 ): (source: KeySource, state?: KeySetState) => ResumableKeySet {
   return ({ issuer, jwksUri, insecure }, state) => {
@@ -78,7 +78,10 @@ function openKeys(
       emit &&
       ((event: KeySetEvent) =>
         emit(event.type === 'insecure' ? { type: 'insecure', issuer } : { type: 'keys', issuer, event }));
-    return resumeKeySet(omitUndefined({ issuer, jwksUri, insecure, fetch, ca, staleSeconds, onEvent }), state);
+    return resumeKeySet(
+      omitUndefined({ issuer, jwksUri, insecure, fetch, ca, staleSeconds, keyCache, onEvent }),
+      state,
+    );
   };
 }
 

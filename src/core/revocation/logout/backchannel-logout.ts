@@ -64,7 +64,7 @@ export function openBackchannelLogout(
     ...{ clientIds: true, path: true, subject: true, onLogout: true },
   });
   const { clientIds, path = '/backchannel-logout', subject = false, onLogout } = options;
-  const { revocations, issuers, refetchKeys, readExternalUrl, readClientAddress, now } = rules;
+  const { revocations, issuers, verifyAgain, readExternalUrl, readClientAddress, now } = rules;
   if (revocations === undefined)
     throw new TypeError(`${caller}: the server has no revocations; write createRevocations()`);
   if (
@@ -79,23 +79,20 @@ export function openBackchannelLogout(
   const clients = new Set<string>(clientIds);
   const limit = createPeerLimit();
 
-  const verify = async (token: string, { request, connection }: EventPost) => {
+  const verifyToken = async (token: string, { request, connection }: EventPost) => {
     const url = readExternalUrl(request, connection);
     if (url instanceof Refused) return url;
     const trusted = await issuers.find(request, url, token);
     if (trusted instanceof Refused) return trusted;
-    const read = () =>
+    const verify = () =>
       verifyEventToken(token, {
         findIssuer: (claims) => findIssuer(claims, trusted.issuers),
         types: logoutTypes,
         accepts: (claims, issuer) => isLogoutToken(claims, issuer, { clientIds: clients, now: now() }),
       });
-    const verified = read();
+    const verified = verify();
     if (!(verified instanceof Refused)) return verified;
-    const fetched = refetchKeys(verified, trusted, { request, connection });
-    if (fetched === undefined) return verified;
-    await fetched;
-    return read();
+    return verifyAgain(verified, trusted, { request, connection, verify }) ?? verified;
   };
 
   const limited = (peer: string): Received | undefined => {
@@ -114,7 +111,7 @@ export function openBackchannelLogout(
     if (late !== undefined) return late;
     const [token = '', ...others] = new URLSearchParams(body).getAll('logout_token');
     if (others.length > 0) return invalid();
-    const verified = await verify(token, post);
+    const verified = await verifyToken(token, post);
     if (verified instanceof Refused) {
       const isOurs = verified.reason === 'keys_unavailable';
       return isOurs ? [unavailable, 'unavailable', verified.cause] : invalid(400, verified);

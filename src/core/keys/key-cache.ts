@@ -1,0 +1,75 @@
+import { isJsonObject, isTime } from '../jose/json.ts';
+import { readJwks } from './jwks.ts';
+import { clampLifetime } from './loaded-keys.ts';
+
+/** Fetched keys, as a cache stores them: public keys, and their age. */
+export interface CachedKeys {
+  /** Usable keys, in published form. */
+  readonly keys: readonly object[];
+  /** Time of the fetch, in seconds since the epoch. */
+  readonly fetchedAt: number;
+  /** `max-age` of the response, in seconds, if it had one. */
+  readonly maxAge?: number | undefined;
+}
+
+/**
+ * Storage for fetched keys outside of this process, such as Workers KV, a file or Redis. Anyone who can write to it can sign
+ * tokens.
+ */
+export interface KeyCache {
+  /** Returns what `write` stored for a URL. An error, another value, or no result within 250 ms counts as nothing. */
+  read(url: string): unknown;
+  /** Stores the keys of a URL: that of the metadata, or `jwksUri`. No request waits for its end; an error is ignored. */
+  write(url: string, keys: CachedKeys): unknown;
+}
+
+const readMilliseconds = 250;
+
+/** Opens the entry of a URL. `now` returns seconds since the epoch. */
+export function openKeyCache(cache: KeyCache, url: string, now: () => number = () => Date.now() / 1000) {
+  let next: CachedKeys | undefined;
+  let isWriting = false;
+
+  const readStored = async (): Promise<CachedKeys | undefined> => check(await cache.read(url), now());
+
+  /** Writes one set after the other, and none over a later one of another process. */
+  const writeAll = async (): Promise<void> => {
+    isWriting = true;
+    while (next !== undefined) {
+      const keys = next;
+      next = undefined;
+      const stored = await readStored().catch(() => undefined);
+      if (stored !== undefined && stored.fetchedAt > keys.fetchedAt) continue;
+      await (async () => cache.write(url, keys))().catch(() => undefined);
+    }
+    isWriting = false;
+  };
+
+  return {
+    /** Returns the stored keys with their age in seconds. */
+    async read() {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<undefined>((resolve) => {
+        timer = setTimeout(() => resolve(undefined), readMilliseconds);
+      });
+      const stored = await Promise.race([readStored().catch(() => undefined), late]);
+      clearTimeout(timer);
+      return (
+        stored && { ...stored, ageSeconds: now() - stored.fetchedAt, lifetimeSeconds: clampLifetime(stored.maxAge) }
+      );
+    },
+    write(keys: readonly object[], ageSeconds: number, maxAge: number | undefined): void {
+      next = { keys, fetchedAt: Math.floor(now() - ageSeconds), ...(maxAge !== undefined && { maxAge }) };
+      if (!isWriting) void writeAll();
+    },
+  };
+}
+
+/** Checks stored keys as fetched ones are checked. A date in the future is not that of a fetch. */
+function check(value: unknown, now: number): CachedKeys | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { fetchedAt, maxAge } = value;
+  if (!isTime(fetchedAt) || fetchedAt > now) return undefined;
+  const { entries: keys } = readJwks(value);
+  return keys.length === 0 ? undefined : { keys, fetchedAt, maxAge: isTime(maxAge) ? maxAge : undefined };
+}
