@@ -99,8 +99,10 @@ export interface McpBearerAuth {
  * const auth = createMcpAuth(resourceServer, {
  *   resource, authorizationServers: [issuer], tools: { 'delete-*': { scopes: ['notes:write'] }, '*': { scopes: ['notes:read'] } },
  * });
+ * const handle = toNodeHandler(createMcpHandler(createNotes));
+ * const app = express();
  * app.use(auth.serveMetadata);
- * app.all('/mcp', auth.protect, toNodeHandler(createMcpHandler(createNotes)));
+ * app.all('/mcp', auth.protect, (request, response) => handle(request, response, request.body));
  */
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
   const { readClientAddress } = requireOwnServer('createMcpAuth', server);

@@ -564,6 +564,9 @@ export class AccessError extends Error {
   readonly context: FailureContext | undefined;
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
+    if (!Object.hasOwn(failures, reason)) {
+      throw new TypeError("AccessError: write one of the package's reasons, such as insufficient_scope or missing_permission");
+    }
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,

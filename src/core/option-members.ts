@@ -26,6 +26,8 @@ const leastLetters = 4;
 const names: readonly (readonly [string, string])[] = [
   ['issuerBaseURL', 'issuer'],
   ['domain', 'issuer'],
+  ['secret', 'issuer'],
+  ['leeway', 'clockTolerance'],
   ['roles', 'permissions'],
   ['roles', 'permissionsClaim'],
 ];

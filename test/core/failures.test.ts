@@ -56,6 +56,10 @@ describe('table of reasons', () => {
 });
 
 describe('AccessError', () => {
+  it.each(['forbidden', 'toString', undefined])('%s, which is no reason → TypeError', (reason) =>
+    expect(() => new AccessError(reason as never)).toThrow(/^AccessError: write one of the package's reasons/),
+  );
+
   it('carries the row of its reason, and the description as its message', () => {
     const error = new AccessError('expired');
     expect(error).toMatchObject({ name: 'AccessError', reason: 'expired', message: failures.expired.description });

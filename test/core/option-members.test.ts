@@ -108,6 +108,8 @@ describe('a name that is nearly one', () => {
       'permissionsClaim',
     ],
     [() => createResourceServer({ domain: 'idp.test', audience: 'api' } as never), 'issuer'],
+    [() => createResourceServer({ secret: 'idp.test', audience: 'api' } as never), 'issuer'],
+    [() => createResourceServer({ issuer: 'idp.test', audience: 'api', leeway: 5 } as never), 'clockTolerance'],
   ])('%s → is asked about', (create, meant) =>
     expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`)),
   );

@@ -74,7 +74,7 @@ describe('two MCP endpoints on one server, with the real client', () => {
         }),
       );
       app.use(auth.serveMetadata);
-      app.all(path, auth.protect, (request, response) => answer(request, response));
+      app.all(path, auth.protect, (request, response) => answer(request, response, request.body));
     }
   });
   afterAll(() => {

@@ -26,7 +26,7 @@ const seen = new WeakMap<object, CheckedPolicy>();
 export function checkPolicy(policy: Policy<unknown>): CheckedPolicy {
   const known = seen.get(policy);
   if (known !== undefined) return known;
-  if (typeof policy !== 'object' || policy === null) {
+  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) {
     throw new TypeError("policy: write an object, as in { scopes: ['read:messages'] }");
   }
   const checked = 'policies' in policy ? checkCombination(policy) : checkRequirements(policy);

@@ -438,7 +438,7 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [undefined, /write an object, as in/],
     [null, /write an object, as in/],
     ['read:messages', /write an object, as in/],
-    [['read:messages'], /there is no 0; write any of audience, scopes/],
+    [['read:messages'], /write an object, as in \{ scopes:/],
     [
       { scope: 'read:messages' },
       /there is no scope; write any of audience, scopes, anyScope, permissions, implies, actor, claimConditions, acr, maxAge, claims/,
