@@ -565,7 +565,9 @@ export class AccessError extends Error {
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
     if (!Object.hasOwn(failures, reason)) {
-      throw new TypeError("AccessError: write one of the package's reasons, such as insufficient_scope or missing_permission");
+      throw new TypeError(
+        "AccessError: write one of the package's reasons, such as insufficient_scope or missing_permission",
+      );
     }
     super(
       failures[reason].description,

@@ -25,6 +25,24 @@ it('every file of code below examples is on a page', async () => {
   );
 });
 
+it('every link of a page of the package → a file of the package', async () => {
+  const root = posix.join(packed.folder.replaceAll('\\', '/'), '../node_modules/portcullis');
+  const names = (await readdir(root, { recursive: true })).map((name) => name.replaceAll('\\', '/'));
+  const pages = names.filter((name) => /\.md$/.test(name) && !/^(?:node_modules|dist)\//.test(name));
+  expect(pages).toContain('AGENTS.md');
+  expect(pages).toContain('skills/portcullis/SKILL.md');
+  const dead: string[] = [];
+  for (const page of pages) {
+    // The README is shown by the registry, which resolves its links.
+    const text =
+      page === 'README.md' ? '' : (await readFile(posix.join(root, page), 'utf8')).replace(/^```[\s\S]*?^```/gm, '');
+    for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
+      if (!names.includes(posix.join(posix.dirname(page), target))) dead.push(`${page}: ${target}`);
+    }
+  }
+  expect(dead).toEqual([]);
+}, 120_000);
+
 // The other files of this folder run it.
 it('the code of all pages compiles, strictly, in an empty folder with the packed package', async () => {
   expect(scripts.length).toBeGreaterThan(60);

@@ -38,6 +38,10 @@ const answer = { reader: 'alice' };
 /** One call for each application, in the order of the pages. */
 const calls: readonly Call[] = [
   { page: 'README.md', path: '/messages', token: auth0, answer: { sub: 'alice' } },
+  { page: 'AGENTS.md', path: '/messages', token: idp, answer },
+  { page: 'AGENTS.md', path: '/messages', token: idp, answer },
+  { page: 'AGENTS.md', path: '/messages', token: idp, answer },
+  { page: 'AGENTS.md', path: '/messages', status: 401, answer: {} },
   { page: 'docs/frameworks/express.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },
   { page: 'docs/frameworks/fastify.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },
   { page: 'docs/frameworks/hono.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** The pages of the documentation. */
 export const pages: readonly string[] = [
   'README.md',
+  'AGENTS.md',
   ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
     .map((name) => `docs/${name.replaceAll('\\', '/')}`)
     .filter((name) => name.endsWith('.md'))
