@@ -1,5 +1,5 @@
 import { type StdioOptions, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { packageFolder } from '../core/package-folder.ts';
@@ -29,6 +29,8 @@ export interface DevFlags {
   readonly audience: string;
   readonly upstream: string | undefined;
   readonly rules: string | undefined;
+  /** Audience of the token that the upstream gets instead of the caller's. */
+  readonly exchange: string | undefined;
   readonly onlyProvider: boolean;
 }
 
@@ -39,7 +41,8 @@ export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv
     const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
     try {
       if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
-      return await runService(idp, flags.audience, serviceEnvironment(idp, flags, environment));
+      const rules = flags.rules ?? (await writeExchange(idp, flags, findCacheFolder(environment)));
+      return await runService(idp, flags.audience, serviceEnvironment(idp, { ...flags, rules }, environment));
     } finally {
       await idp.close();
     }
@@ -47,6 +50,25 @@ export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv
     if (!(error instanceof LocalIdpFailure)) throw error;
     return fail(`portcullis: ${error.message}\n`, exitCodes.unavailable);
   }
+}
+
+/** Writes rules with an exchange for every request. They are an example to start from. */
+async function writeExchange(
+  { issuer, clientSecretFile }: LocalIdp,
+  { audience, exchange }: DevFlags,
+  folder: string,
+): Promise<string | undefined> {
+  if (exchange === undefined) return undefined;
+  // The port of the provider makes the name unique.
+  const file = join(folder, `exchange-${new URL(issuer).port}.json`);
+  const upstream = { issuer: 'dev', clientId: clientIds.service, clientSecretFile, audience: exchange };
+  const rules = {
+    issuers: { dev: { issuer, audience } },
+    exchanges: { upstream },
+    rules: [{ id: 'all', path: '/**', exchange: 'upstream' }],
+  };
+  await writeFile(file, JSON.stringify(rules, undefined, 2), { mode: 0o600 });
+  return file;
 }
 
 async function runService(idp: LocalIdp, audience: string, environment: NodeJS.ProcessEnv): Promise<number> {

@@ -63,7 +63,7 @@ export function createExchanges(metrics: Metrics): Exchanges {
       const opened = new Map<string, OpenedExchange>();
       for (const [name, entry] of rules.exchanges) {
         try {
-          const options = readExchangeOptions(rules, entry);
+          const options = readExchangeOptions(rules.issuers.get(entry.issuer)?.issuer ?? '', entry);
           const key = JSON.stringify([entry, options]);
           const known = current.get(name);
           opened.set(name, known?.key === key ? known : { key, ...open(name, entry, options) });
@@ -81,13 +81,13 @@ export function createExchanges(metrics: Metrics): Exchanges {
 }
 
 /** Reads the options of an exchange, with its secrets. Throws `RulesError` if a file is unusable. */
-export function readExchangeOptions({ issuers }: Pick<Rules, 'issuers'>, entry: RuleExchange): TokenExchangeOptions {
+export function readExchangeOptions(issuer: string, entry: RuleExchange): TokenExchangeOptions {
   const { clientId, endpoint, bound, clientAuth = 'client_secret_basic', clientSecretFile, keyFile } = entry;
   const { actorTokenFile } = entry;
   const readActor = (file: string): string => readSecretFile('actorTokenFile', file);
   if (actorTokenFile !== undefined) readActor(actorTokenFile);
   return {
-    ...{ issuer: issuers.get(entry.issuer)?.issuer ?? '', clientId },
+    ...{ issuer, clientId },
     ...(endpoint !== undefined && { endpoint }),
     ...(bound !== undefined && { bound }),
     ...(clientAuth !== 'private_key_jwt' && { clientSecretMethod: clientAuth }),

@@ -11,6 +11,7 @@ import { readGateSettings } from '../../src/gate/gate-settings.ts';
 import { runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
+import { createDpopClient } from '../support/dpop-client.ts';
 import { needs } from '../support/programs.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
@@ -376,6 +377,36 @@ describe('--show', () => {
     }
   });
 });
+
+it.each([
+  ['a valid token', {}, {}, 69, { verdict: 'undecided' }],
+  ['an expired token', { exp: 1 }, {}, 1, { reason: 'expired' }],
+  ['a bound token', { cnf: {} }, {}, 1, { reason: 'exchange_refused', status: 403 }],
+  ['a bound token, with `bound`', { cnf: {} }, { bound: 'allow' }, 69, { verdict: 'undecided' }],
+])(
+  '%s for a rule with an exchange → as the gate decides, and nothing is sent',
+  async (_what, claims, more, status, expected) => {
+    const file = join(folder, 'exchanges.json');
+    const orders = {
+      issuer: 'staff',
+      clientId: 'gate',
+      clientSecretFile: 'none',
+      audience: 'https://o.example/',
+      ...more,
+    };
+    const staff = { issuer: provider.issuer, audience: 'orders' };
+    const rules = [{ id: 'all', path: '/**', exchange: 'orders' }];
+    await writeFile(file, JSON.stringify({ issuers: { staff }, exchanges: { orders }, rules }));
+    const client = createDpopClient();
+    const isBound = 'cnf' in claims;
+    const token = await provider.sign({ aud: 'orders', ...claims, ...(isBound && { cnf: { jkt: client.jkt } }) });
+    const { authorization, dpop } = client.headers(token, { url: `${api}/a` });
+    const input = isBound ? `Authorization: ${authorization}\nDPoP: ${dpop}\n` : token;
+    const ended = await runCommand(['explain', '--json', '--rules', file, '--url', `${api}/a`], environment, input);
+    expect([ended.status, JSON.parse(ended.stdout)]).toMatchObject([status, expected]);
+    expect(provider.requests('/oauth/token')).toBe(0);
+  },
+);
 
 describe('an opaque token of an issuer with introspection', () => {
   const opaque = 'Zk3PjB9vQw2mX7tL';

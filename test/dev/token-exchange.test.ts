@@ -75,6 +75,15 @@ it('an actor token, a subject token with an actor, fewer scopes → the actors a
   });
 });
 
+it('another audience, and a resource → aud of the new token', async () => {
+  const audOf = async (form: Form) => {
+    const { json } = await exchange({ ...(await subjectOf(alice)), ...form });
+    return decodeJwt(json.access_token).aud;
+  };
+  expect(await audOf({ audience: 'https://orders.example/' })).toBe('https://orders.example/');
+  expect(await audOf({ audience: 'orders', resource: 'https://a.example/' })).toEqual(['orders', 'https://a.example/']);
+});
+
 it.each<readonly [string, () => Promise<Form>, string]>([
   ['no subject token', async () => ({ subject_token_type: jwt }), 'invalid_request'],
   ['another type of token', async () => ({ ...(await subjectOf(alice)), subject_token_type: 'x' }), 'invalid_request'],
@@ -82,7 +91,11 @@ it.each<readonly [string, () => Promise<Form>, string]>([
   ['a token with an unknown key', () => subjectOf({ ...alice, key: 'unknown' }), 'invalid_request'],
   ['a bound token', () => subjectOf({ ...alice, jkt: 'x'.repeat(43) }), 'invalid_request'],
   ['more scopes', async () => ({ ...(await subjectOf({})), scope: 'read:messages' }), 'invalid_scope'],
-  ['another audience', async () => ({ ...(await subjectOf(alice)), audience: 'https://x/' }), 'invalid_target'],
+  [
+    'a refused audience',
+    async () => ({ ...(await subjectOf(alice)), audience: 'https://x.invalid/' }),
+    'invalid_target',
+  ],
   [
     'an actor token that is not valid',
     async () => ({ ...(await subjectOf(alice)), actor_token: 'x', actor_token_type: jwt }),

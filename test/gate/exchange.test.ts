@@ -406,7 +406,7 @@ describe('errors at load', () => {
 });
 
 describe('files of an exchange', () => {
-  const issuers = new Map([['main', { issuer: 'https://id.example/' }]]);
+  const issuer = 'https://id.example/';
   const entry = { issuer: 'main', clientId: 'gate', audience: 'o', clientAuth: 'private_key_jwt' } as const;
   const write = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
@@ -416,13 +416,13 @@ describe('files of an exchange', () => {
   it('a JWK, and an actor token that is replaced → both are read', () => {
     const actorTokenFile = write('actor', 'actor-1\n');
     const keyFile = write('key.json', '{"kty":"EC","kid":"k1"}');
-    const { clientKey, actorToken, ...rest } = readExchangeOptions({ issuers }, { ...entry, keyFile, actorTokenFile });
+    const { clientKey, actorToken, ...rest } = readExchangeOptions(issuer, { ...entry, keyFile, actorTokenFile });
     write('actor', 'actor-2');
     expect([clientKey, typeof actorToken === 'function' && actorToken()]).toEqual([
       { key: { kty: 'EC', kid: 'k1' } },
       'actor-2',
     ]);
-    expect(rest).toEqual({ issuer: 'https://id.example/', clientId: 'gate' });
+    expect(rest).toEqual({ issuer, clientId: 'gate' });
   });
 
   it.each([
@@ -433,6 +433,6 @@ describe('files of an exchange', () => {
       /actorTokenFile/,
     ],
   ])('%s → an error that names the file', (_what, files, message) => {
-    expect(() => readExchangeOptions({ issuers }, { ...entry, ...files() })).toThrow(message);
+    expect(() => readExchangeOptions(issuer, { ...entry, ...files() })).toThrow(message);
   });
 });

@@ -54,12 +54,16 @@ export const commandTable = {
         meaning: 'The gate before your server instead of the service: http://host:port or unix:/path.',
       },
       rules: { value: 'FILE', meaning: 'The gate with these rules, which name the provider as an issuer.' },
+      exchange: {
+        value: 'AUDIENCE',
+        meaning: 'With --upstream: your server gets its own token for this audience, by token exchange.',
+      },
       'only-provider': { meaning: 'Only the provider, for your server.' },
     },
     settings: 'none',
     examples: [
       'portcullis dev',
-      'portcullis dev --upstream http://127.0.0.1:3000',
+      'portcullis dev --upstream http://127.0.0.1:3000 --exchange urn:orders',
       'portcullis dev --only-provider --audience https://api.example.com/',
     ],
   },

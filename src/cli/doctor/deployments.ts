@@ -1,6 +1,6 @@
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
-import type { RuleIntrospection, Rules } from '../../gate/match/rules.ts';
+import type { RuleExchange, RuleIntrospection, Rules } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { type EffectiveSetting, formatProblems, type SettingProblem } from '../../server/settings/setting-report.ts';
 import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';
@@ -20,6 +20,8 @@ export interface Entry extends Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insec
   /** Seconds by which `iat` may be in the future. */
   readonly tolerance: number;
   readonly introspection: RuleIntrospection | undefined;
+  /** Exchanges of the rules, with their names. */
+  readonly exchanges: readonly (readonly [string, RuleExchange])[];
   /** Names a member as the operator sets it; with a value, in the form to write. */
   write(member: 'issuer' | 'jwksUri' | 'algorithms', value?: string): string;
 }
@@ -87,7 +89,7 @@ function readEntry(
   { nameOf, isIssuerSet }: Pick<Deployment, 'nameOf'> & { readonly isIssuerSet: boolean },
 ): Entry {
   return {
-    ...{ issuer, algorithms, tolerance: clockTolerance.nbf, label: undefined, introspection: undefined },
+    ...{ issuer, algorithms, tolerance: clockTolerance.nbf, label: undefined, introspection: undefined, exchanges: [] },
     ...(jwksUri !== undefined && { jwksUri }),
     write(member, value) {
       if (member !== 'issuer') return value === undefined ? nameOf(member) : `${nameOf(member)}=${value}`;
@@ -177,6 +179,7 @@ async function readGate(deployment: Deployment, settings: Settings, path: string
         ...(insecure !== undefined && { insecure }),
         tolerance: typeof clockTolerance === 'number' ? clockTolerance : clockTolerance.nbf,
         introspection: loaded?.rules.introspections.get(name),
+        exchanges: [...(loaded?.rules.exchanges ?? [])].filter(([, exchange]) => exchange.issuer === name),
         write: (member, value) => {
           const written = member === 'algorithms' ? `["${value}"]` : `"${value}"`;
           return `"${member}"${value === undefined ? '' : `: ${written}`} of "${name}" in ${path}`;

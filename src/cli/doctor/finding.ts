@@ -74,6 +74,7 @@ export const findings = {
   no_usable_key: fail('provider', 'The provider publishes no key that an enabled algorithm can use.'),
   key_unused: warn('provider', 'A published key is not used.'),
   introspection_failed: fail('provider', 'The introspection endpoint does not accept the client, or does not respond.'),
+  exchange_failed: fail('provider', 'The provider does not accept a token exchange of the rules, or does not respond.'),
   certificate_untrusted: fail('tls', 'The chain of the provider ends in an authority that this host does not trust.'),
   certificate_name: fail('tls', 'The certificate of the provider is for another name.'),
   certificate_expired: fail('tls', 'The certificate of the provider has expired, or is not valid yet.'),

@@ -11,6 +11,7 @@ import { showText, showValue } from '../../core/shown-text.ts';
 import { readIntrospectionOptions } from '../../gate/gate-servers.ts';
 import type { DoctorContext } from './context.ts';
 import type { Entry } from './deployments.ts';
+import { checkExchanges } from './exchange-check.ts';
 import { type Finding, type FindingName, ok, problem, skipped } from './finding.ts';
 import { readTlsChain } from './tls-chain.ts';
 
@@ -91,6 +92,7 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
       ...dropped,
       describeClock(probe, { entry, host, middle: (sentAt + respondedAt) / 2, wait: respondedAt - sentAt }),
       ...(await checkIntrospection(entry, trust)),
+      ...(await checkExchanges(entry, trust)),
     ];
   } finally {
     keys.close();

@@ -19,12 +19,13 @@ import {
   leaveOpen,
   startExplanation,
 } from '../../explain/explanation.ts';
+import { readUnverified } from '../../explain/facts.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { requirementsOf } from '../../gate/gate.ts';
 import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
-import { type Rule, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
+import { type Rule, type RuleExchange, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openResourceServer, type ServerMeans } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
@@ -73,7 +74,9 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
       ...(keyOptions.network === 'online' && { introspection: 'ask' }),
     });
     const closed = leaveCertificateOpen(explanation);
-    return mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
+    const open = mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
+    const exchange = rule.exchange === undefined ? undefined : rules.exchanges.get(rule.exchange);
+    return exchange === undefined || open.verdict === 'refused' ? open : explainExchange(open, rule, exchange, call);
   };
 
   /** A request that no rule matches, or whose path is ambiguous. */
@@ -138,6 +141,24 @@ function readOperations(
 function leaveMessageOpen({ verdict, checks, ...rest }: Explanation): Explanation {
   const open = leaveOpen('mcp_operation', 'the input has no body: add it, such as --data of curl');
   return { ...rest, verdict: verdict === 'admitted' ? 'undecided' : verdict, checks: [...checks, open] };
+}
+
+/** Adds the exchange that the request would make. Only the provider can tell its outcome; a bound token is refused before. */
+function explainExchange(
+  { checks, ...rest }: Explanation,
+  { exchange: name = '' }: Rule,
+  { audience, resource, bound }: RuleExchange,
+  call: CallToExplain,
+): Explanation {
+  const { claims } = readUnverified(call.request.headers.get('authorization') ?? '');
+  if ('cnf' in claims && bound !== 'allow') {
+    const why = `the token is bound by cnf, and the exchange "${name}" has no "bound": "allow"`;
+    const refused = explainReason('exchange_refused', showTime(call), { id: 'exchange', group: 'exchange', why });
+    return { ...rest, ...refused, against: rest.against, checks: [...checks, ...refused.checks] };
+  }
+  const target = [audience, resource].filter((each) => each !== undefined).join(', ');
+  const open = leaveOpen('exchange', `"${name}" would exchange the token for one for ${target}; nothing was sent`);
+  return { ...rest, verdict: 'undecided', checks: [...checks, open] };
 }
 
 interface RuleContext {

@@ -1,9 +1,9 @@
+import type { Credentials } from '../http/credentials.ts';
 import { type ClientCredentials, createAuthentication } from '../introspection/client-authentication.ts';
 import { createDiscovery } from '../keys/discovery.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import type { Refused } from '../refused.ts';
-import type { AdmittedToken } from '../resource-server/access.ts';
 import type { ExchangedToken } from './exchange-cache.ts';
 import { accessTokenType, readExchange } from './exchange-response.ts';
 
@@ -39,8 +39,20 @@ export interface PreparedTarget {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** Requests a token. Rejects with `ProviderError`, or with what `actorToken` threw. */
-export type RequestToken = (admitted: AdmittedToken, target: PreparedTarget) => Promise<ExchangedToken | Refused>;
+/** Requests a token. Rejects with `ProviderError`. */
+export type RequestToken = (
+  caller: { readonly credentials: Pick<Credentials, 'token'>; readonly now: () => number },
+  target: Pick<PreparedTarget, 'fields'>,
+) => Promise<ExchangedToken | Refused>;
+
+/** Writes the fields of a request. */
+export function writeTarget({ audience, resource, scopes = [] }: ExchangeTarget): PreparedTarget['fields'] {
+  return {
+    ...(audience !== undefined && { audience }),
+    ...(resource !== undefined && { resource }),
+    ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+  };
+}
 
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const maxAnswerBytes = 64 * 1024;

@@ -10,6 +10,7 @@ import {
   type PreparedTarget,
   type RequestToken,
   type TokenExchangeOptions,
+  writeTarget,
 } from './exchange-request.ts';
 
 export type ExchangeOutcome = 'ok' | 'refused' | 'unavailable';
@@ -60,12 +61,8 @@ export function openExchange(
   }
 
   return {
-    prepare({ audience, resource, scopes = [] }) {
-      const fields = {
-        ...(audience !== undefined && { audience }),
-        ...(resource !== undefined && { resource }),
-        ...(scopes.length > 0 && { scope: scopes.join(' ') }),
-      };
+    prepare(target) {
+      const fields = writeTarget(target);
       // JSON shows where it ends, so the token may follow.
       return { key: prefix + JSON.stringify(fields), fields };
     },

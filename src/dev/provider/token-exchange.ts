@@ -14,6 +14,9 @@ const tokenTypes: ReadonlySet<unknown> = new Set([
   'urn:ietf:params:oauth:token-type:jwt',
 ]);
 
+/** Audiences that are refused, so that a client sees `invalid_target`: the domain of RFC 2606 §2. */
+const refusedTarget = /\.invalid(?:[:/]|$)/;
+
 export interface TokenExchangeOptions {
   readonly issuer: string;
   readonly audience: string;
@@ -29,7 +32,8 @@ interface Parameters {
   readonly actor_token?: string;
   readonly actor_token_type?: string;
   readonly requested_token_type?: string;
-  readonly audience?: string;
+  readonly audience?: string | readonly string[];
+  readonly resource?: string | readonly string[];
   readonly scope?: string;
 }
 const parameters = [
@@ -64,9 +68,8 @@ export function registerTokenExchange(provider: Provider, { oidc }: Libraries, o
       if (requested !== undefined && !tokenTypes.has(requested)) {
         throw new oidc.errors.InvalidRequest('requested_token_type is not supported');
       }
-      for (const target of [params.audience, params.resource].flat()) {
-        if (target !== undefined && target !== audience) throw new oidc.errors.InvalidTarget();
-      }
+      const targets = [...new Set([params.audience, params.resource].flat())].filter((each) => each !== undefined);
+      if (targets.some((each) => refusedTarget.test(each))) throw new oidc.errors.InvalidTarget();
       const subject = await verify('subject_token', params.subject_token, params.subject_token_type);
       const actor =
         params.actor_token === undefined
@@ -78,7 +81,8 @@ export function registerTokenExchange(provider: Provider, { oidc }: Libraries, o
       }
       const { sub, act } = subject.claims;
       const nested = act === undefined ? {} : { act };
-      const claims = { sub, act: { sub: actor?.claims.sub ?? clientIds.service, ...nested } };
+      const aud = targets.length > 0 && { aud: targets.length === 1 ? targets[0] : targets };
+      const claims = { ...aud, sub, act: { sub: actor?.claims.sub ?? clientIds.service, ...nested } };
       context.body = {
         access_token: await mint({ claims, ...(scopes.length > 0 && { scope: scopes.join(' ') }) }),
         issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',

@@ -16,11 +16,11 @@ const publish = (type: 'ed25519', alg: string) => ({
   keys: [{ ...generateKeyPairSync(type).publicKey.export({ format: 'jwk' }), kid: 'a', alg, use: 'sig' }],
 });
 
-async function writeRules(issuer: object): Promise<Readonly<Record<string, string>>> {
+async function writeRules(issuer: object, more: object = {}): Promise<Readonly<Record<string, string>>> {
   const { folder, provider } = workshop;
   const RULES = join(folder, 'rules.json');
   const issuers = { main: { issuer: provider.issuer, audience: 'a', ...issuer } };
-  await writeFile(RULES, JSON.stringify({ issuers, rules: [{ id: 'all', path: '/**' }] }));
+  await writeFile(RULES, JSON.stringify({ issuers, rules: [{ id: 'all', path: '/**' }], ...more }));
   return { RULES, NODE_EXTRA_CA_CERTS: provider.caFile };
 }
 
@@ -49,6 +49,34 @@ it.each([
   const introspection = { endpoint, clientId: 'gate', clientSecretFile: join(workshop.folder, 'secret') };
   const { findings } = await runDoctor(['--only', 'provider'], await writeRules({ introspection }));
   expect(namesOf(findings)).toEqual(expected);
+});
+
+it.each<readonly [object, number, RegExp | undefined]>([
+  [{ error: 'invalid_grant' }, 400, undefined],
+  [{ error: 'invalid_request' }, 400, undefined],
+  [{ error: 'invalid_client' }, 401, /Correct "clientId"/],
+  [{ error: 'unauthorized_client' }, 400, /Allow token exchange for this client/],
+  [{ error: 'unsupported_grant_type' }, 400, /Allow token exchange for this client/],
+  [{ error: 'invalid_target' }, 400, /Correct "audience"/],
+  [{ error: 'invalid_scope' }, 403, /Correct "scopes"/],
+  [{}, 404, /Compare the address/],
+])('a token exchange that responds with %j and %i → accepted, or its fix', async (document, status, fix) => {
+  workshop.provider.bend = { introspection: { document, status } };
+  await writeFile(join(workshop.folder, 'secret'), 's3cret');
+  const endpoint = `${workshop.provider.issuer}introspect`;
+  const clientSecretFile = join(workshop.folder, 'secret');
+  const orders = { issuer: 'main', clientId: 'gate', clientSecretFile, audience: 'o', endpoint };
+  const { findings } = await runDoctor(['--only', 'provider'], await writeRules({}, { exchanges: { orders } }));
+  expect(namesOf(findings)).toEqual(fix === undefined ? [] : ['exchange_failed']);
+  const last = findings.at(-1);
+  expect(last?.fix ?? last?.seen).toMatch(fix ?? /accepts the exchange orders/);
+});
+
+it('a token exchange whose secret is missing → exchange_failed', async () => {
+  workshop.provider.bend = {};
+  const orders = { issuer: 'main', clientId: 'gate', clientSecretFile: join(workshop.folder, 'none'), audience: 'o' };
+  const { findings } = await runDoctor(['--only', 'provider'], await writeRules({}, { exchanges: { orders } }));
+  expect(namesOf(findings)).toEqual(['exchange_failed']);
 });
 
 it.each<[string, object, Readonly<Record<string, string>>, readonly string[]]>([
