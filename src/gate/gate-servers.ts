@@ -1,4 +1,4 @@
-import { createReadClientAddress } from '../core/http/peer.ts';
+import { createReadClientAddress } from '../core/http/external-url.ts';
 import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
 import { findAll, type KeySet } from '../core/keys/key-set.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';

@@ -1,13 +1,23 @@
 import { AccessError } from '../core/failures.ts';
-import { createReadExternalUrl, type IsTrusted, parseTrust } from '../core/http/external-url.ts';
-import { createReadClientAddress } from '../core/http/peer.ts';
+import {
+  createReadClientAddress,
+  createReadExternalUrl,
+  type IsTrusted,
+  parseTrust,
+} from '../core/http/external-url.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-body.ts';
 import type { TokenEnd } from '../core/resource-server/token-watch.ts';
 import { createDisguise } from '../core/shown-comparison.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
-import { type Answer, plainError } from '../server/http/answer.ts';
-import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';
+import {
+  type Answer,
+  createRefuse,
+  noteRefusal,
+  noteWouldRefuse,
+  plainError,
+  type StreamApp,
+} from '../server/http/exchange.ts';
 import type { Metrics } from '../server/observation/metrics.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable } from '../server/process/open-replay.ts';

@@ -1,7 +1,6 @@
 import type { ExchangedToken } from '../core/exchange/exchange-cache.ts';
 import type { DpopMode } from '../core/http/credentials.ts';
-import { createReadExternalUrl, type Trust } from '../core/http/external-url.ts';
-import type { ReadClientAddress } from '../core/http/peer.ts';
+import { createReadExternalUrl, type ReadClientAddress, type Trust } from '../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
@@ -15,8 +14,7 @@ import { noteRule } from '../core/resource-server/events.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
-import type { HeaderList } from '../server/http/answer.ts';
-import type { AuditedFacts, Exchange } from '../server/http/exchange.ts';
+import type { AuditedFacts, Exchange, HeaderList } from '../server/http/exchange.ts';
 import { createSignIdentity, type OpenedAssertions } from './identity/assertions.ts';
 import { createIdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
 import type { GateCors } from './match/cors.ts';

@@ -1,5 +1,5 @@
 import { createMetadataAnswers, type Metadata } from '../adapters/metadata.ts';
-import { Answer, createAnswer } from '../server/http/answer.ts';
+import { Answer, createAnswer } from '../server/http/exchange.ts';
 import { type Rule, type Rules, RulesError } from './match/rules.ts';
 
 /** Metadata (RFC 9728) of the MCP servers that a gate protects. */

@@ -3,8 +3,7 @@ import type { ReadExternalUrl } from '../core/http/external-url.ts';
 import type { Refused } from '../core/refused.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
-import type { Answer, HeaderList } from '../server/http/answer.ts';
-import type { Exchange, Route } from '../server/http/exchange.ts';
+import type { Answer, Exchange, HeaderList, Route } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 
 export interface AppOptions {

@@ -7,8 +7,17 @@ import { Refused } from '../core/refused.ts';
 import { isAccess, refusalOf } from '../core/resource-server/access.ts';
 import type { Access } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
-import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from '../server/http/answer.ts';
-import { type App, createRouter, type Exchange, noteRefusal } from '../server/http/exchange.ts';
+import {
+  type Answer,
+  type App,
+  answerRefusal,
+  createAnswer,
+  createRouter,
+  type Exchange,
+  type HeaderList,
+  noteRefusal,
+  plainError,
+} from '../server/http/exchange.ts';
 import { nameSettings } from '../server/settings/setting-names.ts';
 import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoints.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';

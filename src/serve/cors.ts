@@ -1,5 +1,5 @@
 import type { ResourceRequest } from '../core/http/request.ts';
-import { Answer, type HeaderList } from '../server/http/answer.ts';
+import { Answer, type HeaderList } from '../server/http/exchange.ts';
 
 export interface Cors {
   preflight(request: ResourceRequest): Answer;

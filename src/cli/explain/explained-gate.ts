@@ -1,6 +1,5 @@
 import type { Reason } from '../../core/failures.ts';
-import { createReadExternalUrl } from '../../core/http/external-url.ts';
-import { createReadClientAddress } from '../../core/http/peer.ts';
+import { createReadClientAddress, createReadExternalUrl } from '../../core/http/external-url.ts';
 import { readCopiedMessage } from '../../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { RunTry } from '../../server/console/opened-console.ts';
 import type { ConsoleState } from '../../server/console/wire.ts';
-import { type Answer, createAnswer, sendAnswer } from '../../server/http/answer.ts';
+import { type Answer, createAnswer, sendAnswer } from '../../server/http/exchange.ts';
 import type { Decisions } from './decisions.ts';
 import { type ConsoleKey, refuseCrossOrigin, refuseOutsiders } from './entrance.ts';
 import { createEventStreams } from './event-stream.ts';

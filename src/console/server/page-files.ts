@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageFolder } from '../../core/package-folder.ts';
-import { type Answer, createAnswer } from '../../server/http/answer.ts';
+import { type Answer, createAnswer } from '../../server/http/exchange.ts';
 import { pageStyle } from './page-style.ts';
 
 const folder = join(packageFolder, 'dist/console');

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
 import { readScheme } from '../http/credentials.ts';
-import type { ReadClientAddress } from '../http/peer.ts';
+import type { ReadClientAddress } from '../http/external-url.ts';
 import { type ResourceRequest, readSentPath } from '../http/request.ts';
 import { Refused } from '../refused.ts';
 import { showComparison } from '../shown-comparison.ts';

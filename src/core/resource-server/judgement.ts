@@ -5,8 +5,7 @@ import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError } from '../failures.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
-import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
-import type { ReadClientAddress } from '../http/peer.ts';
+import type { ExternalUrl, ReadClientAddress, ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Decryption } from '../introspection/decryption.ts';
 import type { Introspection } from '../introspection/introspection.ts';
@@ -38,7 +37,7 @@ export interface JudgementRules {
   readonly readExternalUrl: ReadExternalUrl;
   /** True if the application listens to events. */
   readonly isWatched: boolean;
-  readonly issuers: Pick<Issuers, 'find' | 'confirm'>;
+  readonly issuers: Pick<Issuers, 'fixed' | 'find' | 'confirm'>;
   readonly cache: TokenCache | undefined;
   readonly decryption: Decryption | undefined;
   readonly introspection: Introspection | undefined;
@@ -102,7 +101,7 @@ export function createJudge(rules: JudgementRules): Judge {
       if (text instanceof Refused) return text;
       const call: ReadRequest = { request, connection, url, credentials, text };
 
-      const found = rules.issuers.find(request, url, text);
+      const found = rules.issuers.fixed ?? rules.issuers.find(request, url, text);
       const trusted = found instanceof Promise ? await found : found;
       if (trusted instanceof Refused) return trusted;
       const asked = introspection && findIntrospection(introspection, text, trusted);
@@ -175,7 +174,7 @@ export function createJudge(rules: JudgementRules): Judge {
     const known = rules.cache?.find(text, trusted.issuers, seconds);
     const token = known ?? verifyAccessToken(text, trusted, seconds);
     if (token instanceof Refused) return token;
-    rules.issuers.confirm(token.verifiedBy.issuer);
+    rules.issuers.confirm?.(token.verifiedBy.issuer);
     if (known === undefined) rules.cache?.remember(text, token);
     return token;
   }

@@ -3,8 +3,14 @@ import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
 import type { Refusal } from '../../core/refusal/refusal.ts';
 import { Refused } from '../../core/refused.ts';
-import { type Answer, answerRefusal, createAnswer, plainError } from '../../server/http/answer.ts';
-import type { App, Exchange } from '../../server/http/exchange.ts';
+import {
+  type Answer,
+  type App,
+  answerRefusal,
+  createAnswer,
+  type Exchange,
+  plainError,
+} from '../../server/http/exchange.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { describeTarget } from '../match/request-target.ts';
 

@@ -6,7 +6,7 @@ import { signCompact } from '../../core/jose/sign.ts';
 import { Refused } from '../../core/refused.ts';
 import type { Access } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import { type Answer, createAnswer } from '../../server/http/answer.ts';
+import { type Answer, createAnswer } from '../../server/http/exchange.ts';
 import { type AssertionRules, type Rule, type Rules, RulesError } from '../match/rules.ts';
 import { type AssertionKeyFiles, type AssertionSigner, importAssertionKeys } from './assertion-keys.ts';
 

@@ -1,4 +1,4 @@
-import type { ReadClientAddress } from '../../core/http/peer.ts';
+import type { ReadClientAddress } from '../../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { slashMark } from './request-target.ts';
 

@@ -1,5 +1,5 @@
 import type { ResourceRequest } from '../../core/http/request.ts';
-import type { HeaderList } from '../../server/http/answer.ts';
+import type { HeaderList } from '../../server/http/exchange.ts';
 
 export interface GateCors {
   allows(origin: string): boolean;

@@ -1,6 +1,5 @@
 import type { Reason } from '../../core/failures.ts';
-import type { ReadExternalUrl } from '../../core/http/external-url.ts';
-import { createReadClientAddress, type ReadClientAddress } from '../../core/http/peer.ts';
+import { createReadClientAddress, type ReadClientAddress, type ReadExternalUrl } from '../../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { Refused } from '../../core/refused.ts';
 import { ConditionCall, type ConditionTarget } from './condition-call.ts';

@@ -1,5 +1,4 @@
-import type { IsTrusted, ReadExternalUrl } from '../../core/http/external-url.ts';
-import type { ReadClientAddress } from '../../core/http/peer.ts';
+import type { IsTrusted, ReadClientAddress, ReadExternalUrl } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 import { HeldBody } from '../../core/mcp/held-body.ts';
 import { readNodeMessage } from '../../core/mcp/node-message.ts';
@@ -7,8 +6,17 @@ import type { ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import { followAccess } from '../../core/resource-server/access.ts';
 import type { TokenEnd } from '../../core/resource-server/token-watch.ts';
-import { Answer, answerRefusal, type HeaderList, sendAnswer } from '../../server/http/answer.ts';
-import { type Exchange, noteRefusal, passedOn, type StreamApp, type Wire } from '../../server/http/exchange.ts';
+import {
+  Answer,
+  answerRefusal,
+  type Exchange,
+  type HeaderList,
+  noteRefusal,
+  passedOn,
+  type StreamApp,
+  sendAnswer,
+  type Wire,
+} from '../../server/http/exchange.ts';
 import { propagateTrace, readRequestId } from '../../server/observation/traces.ts';
 import type { SettingNames } from '../../server/settings/setting-names.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';

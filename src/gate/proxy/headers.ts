@@ -1,4 +1,4 @@
-import type { HeaderList } from '../../server/http/answer.ts';
+import type { HeaderList } from '../../server/http/exchange.ts';
 import { foldHeaderName, overrideHeaders } from '../identity/identity-headers.ts';
 
 export type HeaderAction = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';

@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ExternalUrl } from '../../core/http/external-url.ts';
 import type { HeldBody } from '../../core/mcp/held-body.ts';
 import { Refused } from '../../core/refused.ts';
-import type { HeaderList } from '../../server/http/answer.ts';
-import type { TakeSocket } from '../../server/http/exchange.ts';
+import type { HeaderList, TakeSocket } from '../../server/http/exchange.ts';
 import { readOriginHost } from '../match/request-target.ts';
 import { addConnectionOptions, type CredentialForwarding, findHeaderActions, framingHeaders } from './headers.ts';
 

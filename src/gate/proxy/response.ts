@@ -1,6 +1,5 @@
 import { Refused } from '../../core/refused.ts';
-import type { HeaderList } from '../../server/http/answer.ts';
-import { discardRest } from '../../server/http/discarded-body.ts';
+import { discardRest, type HeaderList } from '../../server/http/exchange.ts';
 import { EventBoundary } from './event-boundary.ts';
 import {
   endsConnection,

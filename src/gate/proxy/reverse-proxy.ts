@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../core/refused.ts';
-import { discardRest } from '../../server/http/discarded-body.ts';
+import { discardRest } from '../../server/http/exchange.ts';
 import { createOwnConnections } from './own-connections.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';

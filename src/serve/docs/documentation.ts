@@ -1,6 +1,6 @@
 import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { Refused } from '../../core/refused.ts';
-import { type Answer, createAnswer, type HeaderList } from '../../server/http/answer.ts';
+import { type Answer, createAnswer, type HeaderList } from '../../server/http/exchange.ts';
 import { type AppOptions, type AppRoute, json, type Respond } from '../app-route.ts';
 import { docsPolicy, writeDocsPage } from './docs-page.ts';
 import { createOpenApi, placeDocument } from './openapi.ts';

@@ -1,9 +1,15 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
-import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from '../http/answer.ts';
-import { discardRest } from '../http/discarded-body.ts';
-import { createRouter } from '../http/exchange.ts';
+import {
+  type Answer,
+  createAnswer,
+  createRouter,
+  discardRest,
+  type HeaderList,
+  plainError,
+  sendAnswer,
+} from '../http/exchange.ts';
 
 export interface Readiness {
   readonly ready: boolean;

@@ -1,10 +1,9 @@
 import { readNodeBytes } from '../../adapters/node-request.ts';
 import type { EventReceiver } from '../../core/http/event-post.ts';
-import type { ReadClientAddress } from '../../core/http/peer.ts';
+import type { ReadClientAddress } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 import { createPlaces } from '../../core/http/peer-places.ts';
-import { createAnswer } from './answer.ts';
-import type { Exchange, StreamApp, Wire } from './exchange.ts';
+import { createAnswer, type Exchange, type StreamApp, type Wire } from './exchange.ts';
 
 export interface EventLimits {
   readonly readClientAddress: ReadClientAddress;

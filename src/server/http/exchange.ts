@@ -6,11 +6,11 @@ import { normaliseUrl } from '../../core/dpop/htu.ts';
 import { AccessError, type FailureContext, type Reason } from '../../core/failures.ts';
 import { readScheme } from '../../core/http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
+import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
 import type { Refusal } from '../../core/refusal/refusal.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
-import { type Answer, answerRefusal } from './answer.ts';
 
 /** Route of requests without a rule or an endpoint, in logs and metrics. */
 export const unmatched: string = 'unmatched';
@@ -160,4 +160,74 @@ export function createRouter<R extends Route>(routes: readonly R[]): FindRoute<R
     if (url === undefined) return 'malformed';
     return byPath.get(url.slice(url.indexOf('/', url.indexOf('//') + 2))) ?? 'not_found';
   };
+}
+
+/** Maximum size of the rest of a body that is discarded: many clients read the response only after they have sent the body. */
+const maxDiscardedBytes = 64 * 1024 * 1024;
+/** The time limit of a client that takes no byte. */
+const maxDiscardMilliseconds = 30_000;
+
+/**
+ * Discards the rest of a body, within limits, after its response was sent early. An immediate close would reset the
+ * connection, and the client could lose the response.
+ */
+export function discardRest(incoming: IncomingMessage): void {
+  if (incoming.complete || incoming.destroyed) return;
+  const { socket } = incoming;
+  let left = maxDiscardedBytes;
+  const deadline = setTimeout(() => socket.destroy(), maxDiscardMilliseconds);
+  const done = (): void => clearTimeout(deadline);
+  incoming.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) socket.destroy();
+  });
+  incoming.once('end', done).once('close', done).resume();
+}
+
+/** Header names in lower case, each followed by its value. Node sends an array faster than an object. */
+export type HeaderList = readonly string[];
+
+/** The header with the id of the log line. */
+export const requestIdHeader = 'x-request-id';
+
+/** A response. */
+export class Answer {
+  readonly status: number;
+  readonly headers: HeaderList;
+  readonly body: string;
+  /** `latin1` for ASCII: it is copied, not encoded. */
+  readonly encoding: 'latin1' | 'utf8';
+
+  constructor(status: number, headers: HeaderList, body: string) {
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+    this.encoding = Buffer.byteLength(body) === body.length ? 'latin1' : 'utf8';
+  }
+
+  with(...more: HeaderList): Answer {
+    return new Answer(this.status, [...this.headers, ...more], this.body);
+  }
+}
+
+export function createAnswer(status: number, headers: HeaderList, body: string): Answer {
+  return new Answer(status, [...headers, 'content-length', String(Buffer.byteLength(body))], body);
+}
+
+export function answerRefusal({ status, headers, body }: Refusal, ...more: HeaderList): Answer {
+  return createAnswer(status, [...Object.entries(headers).flat(), ...more], body);
+}
+
+/** Creates an error of HTTP, in the configured form. */
+export function plainError(errorBody: ErrorBodyFormat, status: number): Answer {
+  const { contentType, body } = errorBody({ status, description: statusPhrases.get(status) ?? 'Error' });
+  return createAnswer(status, ['content-type', contentType], body);
+}
+
+/** Sends a response; Node omits the body of a response to HEAD. `requestId`: id of the log line, for a refused request. */
+export function sendAnswer(answer: Answer, outgoing: ServerResponse, requestId?: string): void {
+  const { status, headers, body, encoding } = answer;
+  const all = requestId === undefined ? headers : [...headers, requestIdHeader, requestId];
+  outgoing.writeHead(status, all as string[]); // Node only reads them
+  outgoing.end(body, encoding);
 }

@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { Fed, Intake, PeerUse } from './intake.ts';
-import { RequestPieces } from './request-pieces.ts';
+import { type Fed, type Intake, type PeerUse, RequestPieces } from './intake.ts';
 
 const nothing = Buffer.alloc(0);
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { IsTrusted } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 
@@ -23,25 +24,6 @@ export interface Fed {
   feed(): boolean;
 }
 
-/** The limits that all connections of one listener share, and the queues in which they are parsed and sent. */
-export interface Intake {
-  /** Counts a connection of the peer until {@link Intake.leave}. */
-  enter(address: string | undefined): PeerUse;
-  leave(address: string | undefined): void;
-  find(address: string | undefined): PeerUse;
-  /** Returns the part of a limit that the peer may use; at least 1. */
-  partOf(limit: number, peer: PeerUse): number;
-  /** Counts bytes that are held. Returns false, and counts nothing, if they exceed the limit. */
-  hold(peer: PeerUse, bytes: number): boolean;
-  release(peer: PeerUse, bytes: number): void;
-  /** Notes that a connection was accepted in this event-loop iteration. */
-  noteArrival(): void;
-  /** Feeds the connection when its turn comes. */
-  enqueue(connection: Fed): void;
-  /** Sends at the end of the event-loop iteration. */
-  sendLater(send: () => void): void;
-}
-
 /** Bytes that all connections together may have read and not parsed. */
 const maxHeldBytes = 128 * 1024 * 1024;
 /** Responses that wait for the end of the event-loop iteration. */
@@ -51,7 +33,8 @@ const maxFeeding = 5;
 /** Milliseconds while connections arrive: Node accepts one per iteration, and others wait in the backlog. */
 const maxFeedingAtArrival = 0.5;
 
-export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions = {}): Intake {
+/** Creates the limits that all connections of one listener share, and the queues in which they are parsed and sent. */
+export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions = {}) {
   const uses = new Map<string, PeerUse>();
   const queue = new Set<Fed>();
   let heldBytes = 0;
@@ -86,43 +69,99 @@ export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions
     if (address === undefined || isTrusted(address)) return exempt;
     return uses.get(namePeer(address)) ?? { isBounded: true, connections: 0, heldBytes: 0 };
   };
+  /** Returns the part of a limit that the peer may use; at least 1. */
   const partOf = (limit: number, { isBounded }: PeerUse): number =>
     isBounded ? Math.max(1, Math.floor(limit * share)) : Number.POSITIVE_INFINITY;
 
   return {
     find,
     partOf,
-    enter(address) {
+    /** Counts a connection of the peer until `leave`. */
+    enter(address: string | undefined): PeerUse {
       const use = find(address);
       if (use.isBounded) uses.set(namePeer(address), use);
       use.connections++;
       return use;
     },
-    leave(address) {
+    leave(address: string | undefined): void {
       const use = find(address);
       if (--use.connections === 0 && use.isBounded) uses.delete(namePeer(address));
     },
-    hold(peer, bytes) {
+    /** Counts bytes that are held. Returns false, and counts nothing, if they exceed the limit. */
+    hold(peer: PeerUse, bytes: number): boolean {
       if (heldBytes + bytes > maxHeldBytes || peer.heldBytes + bytes > partOf(maxHeldBytes, peer)) return false;
       heldBytes += bytes;
       peer.heldBytes += bytes;
       return true;
     },
-    release(peer, bytes) {
+    release(peer: PeerUse, bytes: number): void {
       heldBytes -= bytes;
       peer.heldBytes -= bytes;
     },
-    noteArrival() {
+    noteArrival(): void {
       hasArrival = true;
     },
-    enqueue(connection) {
+    /** Feeds the connection when its turn comes. */
+    enqueue(connection: Fed): void {
       queue.add(connection);
       if (!isWorking) setImmediate(work);
       isWorking = true;
     },
-    sendLater(send) {
+    /** Sends at the end of the event-loop iteration. */
+    sendLater(send: () => void): void {
       if (unsent.length === 0) setImmediate(sendAll);
       if (unsent.push(send) === maxUnsent) sendAll();
     },
   };
+}
+
+export type Intake = ReturnType<typeof createIntake>;
+
+const blankLine = Buffer.from('\r\n\r\n');
+const nothing = Buffer.alloc(0);
+
+/**
+ * Cuts the bytes of one connection into pieces that `node:http` may parse one by one: each holds at most one request. A piece
+ * ends with a blank line, which ends every head and every chunked body, or with the body that `Content-Length` announces.
+ */
+export class RequestPieces {
+  /** The request whose body is being read. */
+  #incoming: IncomingMessage | undefined;
+  /** Bytes that are left of its body. */
+  #body: number | 'chunked' = 0;
+  /** The last bytes of a piece without a blank line: one may begin there. */
+  #tail: Buffer = nothing;
+  #endsWithBlankLine = false;
+
+  /** True while the body of the last request is being read. */
+  get isInBody(): boolean {
+    return this.#body !== 0;
+  }
+
+  /** Returns where the first piece of these bytes ends. */
+  findEnd(bytes: Buffer): number {
+    if (typeof this.#body === 'number' && this.#body > 0) return Math.min(this.#body, bytes.length);
+    const tail = this.#tail.length;
+    const found = tail === 0 ? bytes.indexOf(blankLine) : Buffer.concat([this.#tail, bytes]).indexOf(blankLine);
+    this.#endsWithBlankLine = found !== -1;
+    return found === -1 ? bytes.length : found + blankLine.length - tail;
+  }
+
+  /** Notes the request that `node:http` has parsed; its head ends with the piece that is being parsed. */
+  begin(incoming: IncomingMessage): void {
+    const { 'transfer-encoding': coding, 'content-length': length } = incoming.headers;
+    if (coding === undefined && length === undefined) return;
+    this.#incoming = incoming;
+    this.#body = coding === undefined ? -Number(length) : 'chunked';
+  }
+
+  /** Notes the piece found last, once it was parsed. */
+  note(piece: Buffer): void {
+    if (typeof this.#body === 'number') {
+      // Negative: of the request whose head this piece was.
+      this.#body = this.#body > 0 ? this.#body - piece.length : -this.#body;
+    } else if (this.#incoming?.complete === true) this.#body = 0;
+    const kept = 1 - blankLine.length;
+    this.#tail = this.#endsWithBlankLine ? nothing : Buffer.concat([this.#tail, piece.subarray(kept)]).subarray(kept);
+  }
 }

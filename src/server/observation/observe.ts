@@ -1,15 +1,21 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { failures } from '../../core/failures.ts';
-import type { ReadExternalUrl } from '../../core/http/external-url.ts';
-import type { ReadClientAddress } from '../../core/http/peer.ts';
+import type { ReadClientAddress, ReadExternalUrl } from '../../core/http/external-url.ts';
 import { readSentPath } from '../../core/http/request.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
 import type { Audit } from '../../core/resource-server/audit.ts';
 import { type Disguise, show, showComparison } from '../../core/shown-comparison.ts';
-import { type Answer, sendAnswer } from '../http/answer.ts';
-import { discardRest } from '../http/discarded-body.ts';
-import { Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
+import {
+  type Answer,
+  discardRest,
+  Exchange,
+  passedOn,
+  type Refuse,
+  type StreamApp,
+  sendAnswer,
+  type Wire,
+} from '../http/exchange.ts';
 import type { DescribeIdentity } from './audit/identity.ts';
 import type { Log, LogFields } from './log.ts';
 import { escapeLabel, type Metrics } from './metrics.ts';

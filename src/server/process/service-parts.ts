@@ -1,5 +1,4 @@
-import { createReadExternalUrl } from '../../core/http/external-url.ts';
-import { createReadClientAddress } from '../../core/http/peer.ts';
+import { createReadClientAddress, createReadExternalUrl } from '../../core/http/external-url.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { Readiness } from '../admin/admin.ts';

@@ -5,7 +5,7 @@ import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { CreateDecisionWatch, OpenConsole } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
-import type { Answer } from '../http/answer.ts';
+import type { Answer } from '../http/exchange.ts';
 import type { KeySource } from '../keys/service-keys.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { ConnectionLimit } from '../listener/connection-limit.ts';

@@ -5,7 +5,7 @@ import { isSameSecret } from '../../core/http/same-secret.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { type Cutoff, readCutoff } from '../../core/revocation/revocations.ts';
 import { showCode } from '../../core/shown-text.ts';
-import { discardRest } from '../http/discarded-body.ts';
+import { discardRest } from '../http/exchange.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { readRegularFile } from '../lifecycle/file.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';

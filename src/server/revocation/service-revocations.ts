@@ -1,5 +1,5 @@
 import type { EventReceiver } from '../../core/http/event-post.ts';
-import { createReadClientAddress } from '../../core/http/peer.ts';
+import { createReadClientAddress } from '../../core/http/external-url.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import { type LogoutOutcome, openBackchannelLogout } from '../../core/revocation/logout/backchannel-logout.ts';
 import { type Revocations, readRevocations } from '../../core/revocation/revocations.ts';

@@ -44,8 +44,7 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'gate/proxy/request-head.ts': 'shows',
   'gate/proxy/upstream.ts': 'trusts', // of an upstream
   'core/http/client-certificate.ts': 'trusts',
-  'core/http/external-url.ts': 'trusts',
-  'core/http/peer.ts': 'passes to a reader',
+  'core/http/external-url.ts': 'passes to a reader',
   'core/http/request.ts': 'passes to a reader',
   'core/revocation/logout/backchannel-logout.ts': 'counts by name', // refused logout tokens
   'core/resource-server/events.ts': 'shows',

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createReadClientAddress } from '../../../src/core/http/peer.ts';
+import { createReadClientAddress } from '../../../src/core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../../src/core/http/request.ts';
 import { parseJsonObject } from '../../../src/core/jose/json.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';

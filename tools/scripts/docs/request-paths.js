@@ -12,10 +12,10 @@ const requests = 5;
 
 /** The paths of CONTRIBUTING.md. `most`: modules that each may have; it may only fall, to `aim`. */
 export const paths = {
-  library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 17, aim: 12 },
-  service: { title: 'A GET of the service', most: 32, aim: 18 },
-  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 36, aim: 24 },
-  proxied: { title: 'A request through the gate as the proxy', most: 43, aim: 30 },
+  library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 16, aim: 16 },
+  service: { title: 'A GET of the service', most: 27, aim: 27 },
+  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 31, aim: 31 },
+  proxied: { title: 'A request through the gate as the proxy', most: 39, aim: 37 },
 };
 
 /**

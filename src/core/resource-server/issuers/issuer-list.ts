@@ -25,6 +25,8 @@ import {
 } from './trusted-issuer.ts';
 
 export interface Issuers {
+  /** The trusted issuers, if they do not depend on the request or the token. */
+  readonly fixed?: AccessTokenRules;
   /**
    * Issuers of a request with a token. Throws, or rejects with, what `find` does; `TypeError` for an issuer that cannot work.
    */
@@ -33,8 +35,8 @@ export interface Issuers {
     url: ExternalUrl,
     token: string,
   ): AccessTokenRules | Promise<AccessTokenRules | Refused>;
-  /** Called after a token of the issuer was verified. */
-  confirm(issuer: IssuerRules): void;
+  /** Called after a token of the issuer was verified, unless the issuers are fixed. */
+  confirm?(issuer: IssuerRules): void;
   /** Realm of challenges: every accepted audience, else every issuer, as far as known before a request. */
   readonly realm: string;
   /** Resolves when the keys of all issuers are available; rejects with `ProviderError`. */
@@ -104,8 +106,8 @@ function openFixedIssuers(
   const own = all.length === 0 || hasRecipients(options) ? [...readRecipients(options).audiences] : [];
   const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
   return {
+    fixed: rules,
     find: () => rules,
-    confirm: () => undefined,
     realm: [...(audiences.size > 0 ? audiences : rules.issuers.keys())].join(' '),
     ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
     close() {
