@@ -34,8 +34,8 @@ async function main(): Promise<number> {
   const [first, second = ''] = process.argv.slice(2);
   const [name, ...args] = first === 'help' && isCommand(second) ? [second, '--help'] : process.argv.slice(2);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    const { formatHelp } = await import('./commands/help.ts');
-    process.stdout.write(formatHelp());
+    const { formatHelp, formatSettingsHelp } = await import('./commands/help.ts');
+    process.stdout.write(name === 'help' && second === 'settings' ? formatSettingsHelp() : formatHelp());
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (name === '--version' || name === '-v' || name === 'version') {

@@ -1,4 +1,4 @@
-import { describeSetting } from '../../server/settings/setting-row.ts';
+import { describeSetting, readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
 import { environmentName } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
 import { type CommandName, type CommandRow, commandTable } from './command-table.ts';
@@ -18,13 +18,35 @@ Commands:
 ${formatRows(rows, 15)}
 
 Flags, settings and examples of a command: portcullis <command> --help
-All settings: portcullis config --help
+All settings: portcullis help settings
 `;
+}
+
+/** Flags of the settings in the help of a command that accepts them: the first five. */
+const usual = ['rules', 'upstream', 'domain', 'issuer', 'audience', 'port', 'dpop-enabled'];
+
+/** Help of all settings, each as flag and variable. */
+export function formatSettingsHelp(): string {
+  return `Settings, as flag and variable (variant b: ${variants.b.names.domain}, ${variants.b.names.audience}):
+${formatSettings(listSettings(commandTable.config))}
+`;
+}
+
+function formatSettings(settings: readonly SettingRow[]): string {
+  const rows = settings.map((row) => {
+    const variable = environmentName(row, variants.a);
+    return [row.secret === 'always' ? variable : `--${row.flag}, ${variable}`, describeSetting(row)] as const;
+  });
+  return formatRows(rows, 6);
 }
 
 export function formatCommandHelp(name: CommandName): string {
   const command: CommandRow = commandTable[name];
   const settings = listSettings(command);
+  const fitting = settings.filter(
+    (row) => command.flags[row.flag] === undefined && (readCommand(row) ?? name) === name,
+  );
+  const common = usual.flatMap((flag) => fitting.find((row) => row.flag === flag) ?? []).slice(0, 5);
   const flags = Object.entries(listFlags(command)).filter(([flag]) => settings.every((row) => row.flag !== flag));
   const own = [...Object.entries(command.flags), ...flags.filter(([flag]) => command.flags[flag] === undefined)];
   const usage = command.forms.map((form, index) => `${index === 0 ? 'Usage:' : '      '} portcullis ${name} ${form}`);
@@ -35,16 +57,11 @@ export function formatCommandHelp(name: CommandName): string {
       own.map(([flag, { value, meaning }]) => [`--${flag}${value === undefined ? '' : ` ${value}`}`, meaning]),
       22,
     )}`,
-    ...(settings.length === 0
+    ...(common.length === 0
       ? []
       : [
-          `Settings, as flag and variable (variant b: ${variants.b.names.domain}, ${variants.b.names.audience}):\n${formatRows(
-            settings.map((row) => {
-              const variable = environmentName(row, variants.a);
-              return [row.secret === 'always' ? variable : `--${row.flag}, ${variable}`, describeSetting(row)];
-            }),
-            6,
-          )}`,
+          `Usual settings, as flag and variable:\n${formatSettings(common)}`,
+          `All settings (${settings.length}) are flags too: portcullis help settings`,
         ]),
     `Examples:\n${command.examples.map((example) => `  ${example}`).join('\n')}`,
   ];

@@ -88,7 +88,7 @@ export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
 function refusePrefix(plain: string, names: ReadonlySet<string>): string {
   if (names.has(plain) || outboundNames.includes(plain)) return `Settings have no prefix. Set ${plain}.`;
   const likely = findLikeliest(plain, names, leastLength);
-  const next = likely === undefined ? 'Remove it; portcullis config --help lists all.' : `Did you mean ${likely}?`;
+  const next = likely === undefined ? 'Remove it; portcullis help settings lists all.' : `Did you mean ${likely}?`;
   return `There is no such setting. ${next}`;
 }
 

@@ -167,7 +167,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     } else if (token.kind === 'option') {
       const likely = findLikeliest(token.name, known, leastLetters);
       const hint = likely === undefined ? '' : ` Did you mean --${likely}?`;
-      const fix = `There is no such flag.${hint} See portcullis config --help.`;
+      const fix = `There is no such flag.${hint} See portcullis help settings.`;
       refuse(token.rawName, findRemoved(token.name) ?? fix);
       unknownAt = token.index;
     } else if (token.kind === 'positional' && token.index !== unknownAt + 1) {

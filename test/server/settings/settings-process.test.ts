@@ -152,8 +152,8 @@ describe('source of a setting', () => {
 });
 
 describe.concurrent('the command', { timeout: 40_000 }, () => {
-  it('config --help → every setting on stdout, exit 0; without a command → exit 64', async () => {
-    const { status, stdout, stderr } = await runProcess(['config', '--help'], {});
+  it('help settings → every setting on stdout, exit 0; without a command → exit 64', async () => {
+    const { status, stdout, stderr } = await runProcess(['help', 'settings'], {});
     expect([status, stderr]).toEqual([0, '']);
     for (const name of ['IDP_DOMAIN', 'IDP_AUDIENCE', 'DPOP_REQUIRED', 'ERROR_BODY', '--port']) {
       expect(stdout).toContain(name);
