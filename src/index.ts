@@ -48,7 +48,6 @@ export { createStaticKeySet } from './core/keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './core/outbound/http-client.ts';
 export { ProviderError, type ProviderFailure } from './core/outbound/provider-error.ts';
 export { allOf, anyOf } from './core/policy/checked-policy.ts';
-export type { ClaimCondition, ClaimValue } from './core/policy/claim-conditions.ts';
 export type {
   ActorPolicy,
   AllowedActor,

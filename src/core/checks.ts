@@ -242,7 +242,6 @@ const table = {
     permissions: { reasons: ['missing_permission'], label: 'permissions', list: 'all' },
     actor_present: { reasons: ['actor_required'], group: 'actor', label: 'actor is present (act)' },
     actor: { reasons: ['actor_not_allowed'], label: 'actor is allowed (act)', value: presence('act') },
-    claim_conditions: { reasons: ['claim_not_allowed'], label: 'conditions on claims' },
     acr: { reasons: ['unaccepted_acr'], label: 'authentication level (acr)' },
     auth_time: { reasons: ['missing_auth_time'], label: 'time of sign-in (auth_time)' },
     auth_age: {

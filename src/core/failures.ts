@@ -369,10 +369,6 @@ export const failures = {
     'The actor of the access token is not allowed.',
     'The policy does not allow the outermost actor of the token (act, RFC 8693 §4.1). Add the actor to the policy, or request a token without it.',
   ),
-  claim_not_allowed: denied(
-    'A claim of the access token is not allowed here.',
-    'A claim does not meet a condition of the policy. The log line has its name. Correct the claim at the provider, or the condition.',
-  ),
   condition_not_met: denied(
     'The request does not meet a condition.',
     'The condition "when" of the rule is not true. The log line has the first part of it that is not, with the values that it read. Correct the claim at the provider, the request, or the condition.',
@@ -511,7 +507,14 @@ export type Reason = keyof typeof failures;
  * listener before authorization, of MCP endpoints and of the verifier of assertions.
  */
 export const reasonsElsewhere: ReadonlySet<Reason> = new Set<Reason>([
-  ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...([
+    'ambiguous_path',
+    'ambiguous_request',
+    'no_rule',
+    'denied_by_rule',
+    'condition_not_met',
+    'untrusted_peer',
+  ] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout', 'upload_timeout'] as const),
   'unmet_expectation',
   ...(['malformed_message', 'message_too_large', 'too_many_messages'] as const),

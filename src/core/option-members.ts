@@ -34,6 +34,7 @@ const names: readonly (readonly [string, string])[] = [
 
 /** Members of earlier versions, each with the member that replaces it. A member of the same name elsewhere is not meant. */
 const removed: ReadonlyMap<string, string> = new Map([
+  ['claimConditions', 'claims'],
   ['denyList', 'isRevoked'],
   ['statusLists', 'isRevoked'],
 ]);

@@ -68,7 +68,7 @@ function changeTrusted(trusted: AccessTokenRules, trial: Trial): AccessTokenRule
 }
 
 function changeCall({ call }: TriedRun, trial: Trial): DryCall {
-  const { headers, method, url, target, bindings, conditionCall } = call.request;
+  const { headers, method, url, target, conditionCall } = call.request;
   const authorization = trial.authorization ?? headers.get('authorization') ?? '';
   const [, scheme = '', token = ''] = /^(\S+) +(.*)$/s.exec(authorization) ?? [];
   const isProven = /^dpop$/i.test(scheme);
@@ -81,7 +81,7 @@ function changeCall({ call }: TriedRun, trial: Trial): DryCall {
   return {
     ...call,
     introspection: undefined,
-    request: { method, url, target, headers: { get }, bindings, conditionCall },
+    request: { method, url, target, headers: { get }, conditionCall },
   };
 }
 

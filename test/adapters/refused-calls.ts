@@ -94,7 +94,6 @@ export const refusedCalls: readonly RefusedCall[] = [
     path: '/actor',
     headers: () => bearer(issuer.token({ scope: 'read:messages', act: { sub: 'agent-2' } })),
   },
-  { reason: 'claim_not_allowed', path: '/conditions', headers: good },
   { reason: 'unaccepted_claims', path: '/claims', headers: good },
   { reason: 'unaccepted_acr', path: '/acr', headers: () => bearer(issuer.token({ acr: 'urn:example:bronze' })) },
   { reason: 'missing_auth_time', path: '/maxAge', headers: good },

@@ -139,7 +139,6 @@ const policies = {
   anyScope: { anyScope: ['read:messages', 'admin'] },
   permissions: { permissions: ['messages:read'] },
   actor: { actor: [{ sub: 'agent-1' }] },
-  conditions: { claimConditions: [{ claim: 'tenant', equals: 'acme' }] },
   claims: { claims: withEmail },
   acr: { acr: ['urn:example:gold', 'urn:example:silver'] },
   maxAge: { maxAge: 300 },

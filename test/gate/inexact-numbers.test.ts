@@ -32,7 +32,7 @@ beforeAll(async () => {
     identity: { 'X-Tenant': 'tenant', 'X-Of': ['of', 'ids'] },
     assertion: { issuer: 'https://gate.example/', audience: 'upstream', header: 'X-Signed', claims: ['tenant', 'of'] },
     rules: [
-      { id: 'one', path: '/one', claims: [{ claim: 'tenant', equals: '9007199254740992' }] },
+      { id: 'one', path: '/one', when: "token.tenant == '9007199254740992'" },
       { id: 'any', path: '/any' },
     ],
   };
@@ -77,5 +77,9 @@ it('rule for 9007199254740992 → 9007199254740993 is refused, and the log has i
   expect(await call('/one', '9007199254740992')).toMatchObject({ status: 200 });
   expect(await call('/one', '9007199254740993')).toMatchObject({ status: 403 });
   const line = await gate.findLog(({ status }) => status === 403);
-  expect(line).toMatchObject({ expected: ['9007199254740992'], client_id: '9007199254740993' });
+  expect(line).toMatchObject({
+    expected: 'token.tenant == "9007199254740992"',
+    received: ['token.tenant = 9007199254740993'],
+    client_id: '9007199254740993',
+  });
 });

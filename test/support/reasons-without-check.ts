@@ -23,8 +23,10 @@ export const reasonsWithoutCheck: readonly Reason[] = [
   'exchange_unavailable',
 ];
 
-/** Reasons that a dry run of the library cannot find: it uses up no proof, and reads no message. */
+/** Reasons that a dry run of the library cannot find: it uses up no proof, and reads no message and no condition. */
 export const reasonsOutsideDryRun: readonly Reason[] = [
   ...reasonsWithoutCheck,
-  ...[checks.replay, checks.mcp_message, checks.mcp_headers, checks.mcp_operation].flatMap(({ reasons }) => reasons),
+  ...[checks.condition, checks.replay, checks.mcp_message, checks.mcp_headers, checks.mcp_operation].flatMap(
+    ({ reasons }) => reasons,
+  ),
 ];

@@ -12,8 +12,6 @@ export interface ResourceRequest {
    * before, so it is not refused as replayed.
    */
   readonly proofWitnessed?: boolean | undefined;
-  /** Set by the gate: values of named segments of the path and labels of the host. */
-  readonly bindings?: ReadonlyMap<string, string> | undefined;
   /** Set by the gate: the request as the condition of its rule reads it. */
   readonly conditionCall?: object | undefined;
 }

@@ -5,7 +5,6 @@ import { checkMembers } from '../option-members.ts';
 import { hasAudience } from '../token/claims.ts';
 import { findPermissions, readActor } from '../token/grants.ts';
 import type { PolicyFacts } from '../token/token-policy.ts';
-import { requireClaims } from './claim-conditions.ts';
 import type { AllowedActor, Requirements } from './policy.ts';
 
 /** A check of a policy. The lists that it requires are the policy's. */
@@ -25,7 +24,6 @@ export const requirements: Readonly<Record<keyof Requirements | 'claims', Requir
     return [];
   },
   actor: requireActor,
-  claimConditions: (value) => [requireClaims(value)],
   acr: requireAcr,
   maxAge: requireAge,
   claims: () => [],

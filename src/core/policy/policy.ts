@@ -1,6 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Claims } from '../token/claims.ts';
-import type { ClaimCondition } from './claim-conditions.ts';
 
 /** An actor that a policy allows. Default of `iss`: the issuer of the token. */
 export interface AllowedActor {
@@ -31,8 +30,6 @@ export interface Requirements {
   readonly implies?: Implications;
   /** Requirement on the outermost actor of a delegated token (`act`, RFC 8693 §4.1). Default: any actor, or none. */
   readonly actor?: ActorPolicy;
-  /** Conditions on claims; all must hold. */
-  readonly claimConditions?: readonly ClaimCondition[];
   /** One of these must be `acr`, the preferred first; else the response requires a step-up (RFC 9470). */
   readonly acr?: string | readonly string[];
   /** Maximum time since the user signed in (`auth_time`), in seconds; else the response requires a step-up (RFC 9470). */

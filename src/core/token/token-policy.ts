@@ -22,8 +22,6 @@ export interface PolicyFacts {
   readonly token: JudgedToken;
   /** Seconds since the epoch. */
   readonly now: number;
-  /** Values of the request by name, for conditions of the gate's rules. */
-  readonly bindings?: ReadonlyMap<string, string> | undefined;
   /** The request as a condition of the gate's rules reads it. */
   readonly conditionCall?: object | undefined;
 }

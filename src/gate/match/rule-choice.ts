@@ -67,8 +67,7 @@ export function createChooseRule(
       }
       const bound = rule.when?.bind?.(host.name, path.segments);
       const target = bound && { host: host.nameAndPort, segments: path.segments, bound, readClientAddress, peer };
-      const bindings = rule.bind?.(host.name, path.segments);
-      return { rule, request: viewRequest(request, rule, { bindings, target }), isCorsPreflight };
+      return { rule, request: viewRequest(request, rule, target), isCorsPreflight };
     };
     const rule = rules.find(host, path.segments, request.method);
     const planned = readPlannedMethod(request);
@@ -84,22 +83,15 @@ export function createChooseRule(
   };
 }
 
-/** Values of a request that its rule binds. */
-interface Bound extends Pick<ResourceRequest, 'bindings'> {
-  readonly target: ConditionTarget | undefined;
-}
-
-/** Returns the request as its rule reads it: with the values that the rule binds, and the token of a browser's WebSocket. */
-function viewRequest(request: ResourceRequest, rule: Rule, bound: Bound): ResourceRequest {
+/** Returns the request as its rule reads it: with the target of its condition, and the token of a browser's WebSocket. */
+function viewRequest(request: ResourceRequest, rule: Rule, target: ConditionTarget | undefined): ResourceRequest {
   const { headers } = request;
   const token = (rule.webSocketToken && readHandshakeToken(request))?.token;
   if (token === undefined || headers.get('authorization') !== null) {
-    return bound.bindings === undefined && bound.target === undefined
-      ? request
-      : new RequestView(request, headers, bound);
+    return target === undefined ? request : new RequestView(request, headers, target);
   }
   const get = (name: string) => (name.toLowerCase() === 'authorization' ? `Bearer ${token}` : headers.get(name));
-  return new RequestView(request, { get }, bound);
+  return new RequestView(request, { get }, target);
 }
 
 /** A class, because an object with a getter costs half a microsecond. */
@@ -107,15 +99,13 @@ class RequestView implements ResourceRequest {
   readonly method: string;
   readonly target: string | undefined;
   readonly headers: ResourceRequest['headers'];
-  readonly bindings: ResourceRequest['bindings'];
   readonly conditionCall: ConditionCall | undefined;
   readonly #request: ResourceRequest;
 
-  constructor(request: ResourceRequest, headers: ResourceRequest['headers'], { bindings, target }: Bound) {
+  constructor(request: ResourceRequest, headers: ResourceRequest['headers'], target: ConditionTarget | undefined) {
     this.method = request.method;
     this.target = request.target;
     this.headers = headers;
-    this.bindings = bindings;
     this.conditionCall = target && new ConditionCall(request, target);
     this.#request = request;
   }

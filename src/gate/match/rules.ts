@@ -51,8 +51,6 @@ export interface Rule {
   readonly policy: PlainPolicy;
   /** `undefined`: only the policy decides. */
   readonly mcp?: RuleMcp | undefined;
-  /** Returns the values that a request binds to `{name}`. Present if a condition refers to one. */
-  readonly bind: ((hostName: string, segments: readonly string[]) => ReadonlyMap<string, string>) | undefined;
   readonly when?: RuleCondition | undefined;
   /** Names in {@link Rules.issuers}; empty if the rule validates no token. */
   readonly issuers: readonly string[];

@@ -70,7 +70,6 @@ const policyReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'missing_permission',
   'actor_required',
   'actor_not_allowed',
-  'claim_not_allowed',
   'condition_not_met',
   'unaccepted_acr',
   'missing_auth_time',
@@ -177,7 +176,6 @@ type Member = Exclude<keyof PlainPolicy, 'implies' | 'claims'>;
 const factsOfMembers: Readonly<Record<Exclude<Member, 'scopes' | 'anyScope' | 'actor'>, string>> = {
   audience: 'aud',
   permissions: 'permissions',
-  claimConditions: 'claims',
   acr: 'acr',
   maxAge: 'auth_time',
 };

@@ -8,7 +8,7 @@ import { createRuleMatcher } from '../match/rule-choice.ts';
 import { type RulePath, readRuleHost, readRulePath } from '../match/rule-pattern.ts';
 import { type Rule, type RuleAssertion, type RuleMcp, type Rules, trustFix } from '../match/rules.ts';
 import { type CompiledDocument, compileDocument, describeError } from './document-compilation.ts';
-import { compileConditions, compileWhen, type RuleTarget } from './rule-conditions.ts';
+import { compileWhen, type RuleTarget } from './rule-conditions.ts';
 import { mergeParts, type RulesPart } from './rules-set.ts';
 import type { Position, Report, ReportProblem } from './rules-text.ts';
 import { policyMembers } from './schema/policy-members.ts';
@@ -111,8 +111,7 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
     ([name, value]) => value !== undefined && Object.hasOwn(policyMembers, name),
   );
   const plain = Object.fromEntries(given) as PlainPolicy; // members of a policy
-  const claimed = usesToken ? compileConditions(entry, plain, context) : { policy: plain, bind: undefined };
-  const bound = { ...claimed, ...(usesToken && compileWhen(entry, claimed.policy, context)) };
+  const bound = usesToken ? compileWhen(entry, plain, context) : { policy: plain };
   try {
     checkPolicy(bound.policy);
   } catch (error) {

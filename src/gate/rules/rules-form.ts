@@ -24,9 +24,10 @@ const recordNames = Object.entries(entriesOf(anySchema))
   .filter(([, schema]) => unwrap(schema).type === 'record')
   .map(([name]) => name);
 
-/** Members of a file that earlier versions had, with what replaces them. */
+/** Members that earlier versions had, by the number of steps to them, with their replacement. */
 const removedMembers: Readonly<Record<string, string>> = {
-  scope: 'Remove it. The code owners of the repository decide who may write which file.',
+  '3 claims': 'Write "when", as in "token.tenant == path.tenant": UPGRADE.md shows each form.',
+  '1 scope': 'Remove it. The code owners of the repository decide who may write which file.',
 };
 
 type Issue = v.InferIssue<typeof rulesSchema>;
@@ -67,8 +68,8 @@ function describeIssue(issue: Issue): string {
   const steps = stepsOf(issue);
   const [parent, last = 'The file'] = [steps.at(-2), steps.at(-1)];
   if (isUnknownMember(issue)) {
-    if (steps.length === 1 && Object.hasOwn(removedMembers, last))
-      return `"${last}" was removed. ${removedMembers[last]}`;
+    const removed = removedMembers[`${steps.length} ${last}`];
+    if (removed !== undefined) return `"${last}" was removed. ${removed}`;
     const known = Object.keys(entriesOf(schemaAt(issue, steps.slice(0, -1)))).join(', ');
     return `There is no member "${last}" here. Remove it, or write one of: ${known}.`;
   }

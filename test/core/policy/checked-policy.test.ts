@@ -441,7 +441,7 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [['read:messages'], /write an object, as in \{ scopes:/],
     [
       { scope: 'read:messages' },
-      /there is no scope; write any of audience, scopes, anyScope, permissions, implies, actor, claimConditions, acr, maxAge, claims/,
+      /there is no scope; write any of audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims/,
     ],
     [{ scopes: [] }, /scopes must be a list with at least one string; leave it out/],
     [{ scopes: 'read:messages' }, /scopes must be a list with at least one string/],

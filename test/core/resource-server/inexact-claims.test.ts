@@ -113,10 +113,6 @@ describe.each(Object.entries(forms))('%s with inexact numbers', (_, make) => {
   });
 
   it.each<[string, Policy<unknown>, string]>([
-    ['equals 2^53', { claimConditions: [{ claim: 'tenant', equals: 2 ** 53 }] }, 'claim_not_allowed'],
-    ['contains 2^53', { claimConditions: [{ claim: 'list', contains: 2 ** 53 }] }, 'claim_not_allowed'],
-    ['equals the digits', { claimConditions: [{ claim: 'tenant', equals: big }] }, 'accepted'],
-    ['equals an exact number', { claimConditions: [{ claim: 'exact', equals: 1.5 }] }, 'accepted'],
     ['a schema of 2^53', { claims: v.looseObject({ tenant: v.literal(2 ** 53) }) }, 'unaccepted_claims'],
     ['a schema of the digits', { claims: v.looseObject({ tenant: v.literal(big) }) }, 'accepted'],
   ])('%s → %4$s', async (_name, policy, outcome) => expect(await reasonOf(await make(claims), policy)).toBe(outcome));

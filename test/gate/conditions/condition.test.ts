@@ -244,6 +244,20 @@ describe('problems', () => {
   });
 });
 
+it.each(
+  [...readFileSync('UPGRADE.md', 'utf8').matchAll(/^ {2}\| `(\{ "claim".*?)` \| `(".*")` \|$/gm)].map(
+    ([, before, when]) => [before, when] as const,
+  ),
+)('%s of earlier versions → %s', (before = '', when = '') => {
+  const claims = { tenant: 'acme', realm_access: { roles: ['admin'] }, amr: ['otp'] };
+  const [text, { claim }] = [JSON.parse(when) as string, JSON.parse(before) as { claim: string | readonly string[] }];
+  const [name = ''] = [claim].flat();
+  expect(evaluate(text, { claims, bound: { tenant: 'acme' } })).toBe(true);
+  for (const other of [undefined, 'other', ['other'], { roles: ['other'] }]) {
+    expect(evaluate(text, { claims: { ...claims, [name]: other }, bound: { tenant: 'acme' } })).toBe(false);
+  }
+});
+
 describe('hostile claims', () => {
   const jsonOf = (text: string): object => JSON.parse(text) as object;
   it.each<readonly [string, object, boolean]>([

@@ -1,16 +1,5 @@
 import * as v from 'valibot';
-import {
-  claimPath,
-  described,
-  flag,
-  list,
-  mcp,
-  oneOf,
-  optional,
-  policyMembers,
-  schemasOf,
-  string,
-} from './policy-members.ts';
+import { described, flag, list, mcp, oneOf, optional, policyMembers, schemasOf, string } from './policy-members.ts';
 
 /** One member of a rule: everything that the gate, its messages and its documentation know of it. */
 interface RuleMember {
@@ -41,7 +30,6 @@ export const assertionTarget = optional({
   bind: flag('Write true to bind each assertion to its request by htm and htu. Default: false.'),
 });
 
-const claimValue = v.union([v.string(), v.number(), v.boolean()]);
 const preflight = (effect: string) => oneOf(['allow', 'judge'], `${effect} By default they need a token.`);
 const forward = (upstreams: string) =>
   list(v.picklist(['authorization']), `Write ["authorization"]: ${upstreams} Authorization and DPoP too.`);
@@ -89,28 +77,6 @@ export const ruleMembers = {
     explain: (names) => `issuer ${[names].flat().join(' or ')}`,
   },
   ...policyMembers,
-  claims: {
-    schema: list(
-      v.pipe(
-        v.strictObject({
-          claim: described(claimPath, 'Write the name of a claim, or the path to it.'),
-          ...optional({
-            equals: described(claimValue, 'Write a string, number or boolean, or "{name}".'),
-            contains: described(claimValue, 'Write an item that the array must contain.'),
-            containsAny: list(claimValue, 'Write a list of items: the array must contain one of them.'),
-          }),
-        }),
-        v.check(
-          ({ equals, contains, containsAny }) =>
-            [equals, contains, containsAny].filter((each) => each !== undefined).length === 1,
-        ),
-        v.description('Write an object with "claim" and one of "equals", "contains" and "containsAny".'),
-      ),
-      'Write a list of conditions, as in [{ "claim": "tenant", "equals": "{tenant}" }]: all must hold.',
-    ),
-    needsToken: true,
-    docs: '[conditions on claims](#conditions), all of which must hold',
-  },
   when: {
     schema: string(/\S/, 'Write a condition in CEL, as in "token.tenant == path.tenant && \'otp\' in token.amr".'),
     needsToken: true,
