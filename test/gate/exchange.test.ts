@@ -1,17 +1,21 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readExchangeOptions } from '../../src/gate/exchanges.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
+import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { openRaw, send } from '../support/http-client.ts';
+import { needs } from '../support/programs.ts';
+import { edges, startEdge } from '../support/proxy-server.ts';
 import { ServiceStartError } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-exchange-'));
 const secretFile = join(folder, 'secret');
@@ -332,6 +336,39 @@ describe('beside a proxy', () => {
         timeout: 10_000,
       })
       .toBe('https://other.internal/');
+  });
+});
+
+/** The lines of a shipped configuration that copy Authorization, which are comments there. */
+const copyingLine =
+  /^(\s*)(?:#|--) (?=auth_request_set \$auth_token|proxy_set_header Authorization|request_header @exchanged|request_header @unexchanged|@exchanged|@unexchanged|txn\.http:req_del_header\("authorization|if response\.headers\["authorization)/gm;
+
+describe.each(gateEdgeNames)('behind %s, with the line of its configuration that copies Authorization', (name) => {
+  it('the upstream gets exactly the new token, whatever the client sends', needs(name), async () => {
+    const templates = gateEdgeFiles[name].map((file) => {
+      const shipped = readFileSync(`deploy/gate/${file}`, 'utf8');
+      writeFileSync(join(folder, file), shipped.replace(copyingLine, '$1'));
+      return pathToFileURL(join(folder, file));
+    });
+    const certificates = await createTestCertificates();
+    const values = { GATE: `127.0.0.1:${beside.port}`, UPSTREAM: upstream.address };
+    const edge = await startEdge({ ...edges[name], templates }, { certificates, values });
+    const client = createDpopClient({ ca: certificates.ca });
+    const get = async (path: string, headers: Readonly<Record<string, string>>): Promise<number> =>
+      (await client.call(`https://localhost:${edge.port}${path}`, { headers })).status;
+    try {
+      const token = await sign('alice');
+      const authorization = `Bearer ${token}`;
+      expect(await get('/orders/1', { authorization })).toBe(200);
+      expect(await get('/orders/1', { authorization, connection: 'Authorization, close' })).toBe(200);
+      expect(await get('/orders/1', { authorization, authorization_: authorization })).toBe(200);
+      expect(await get('/optional/1', {})).toBe(200);
+      expect(sentTokens().filter((each) => each !== '')).toEqual(Array.from({ length: 3 }, () => 'Bearer for-alice-1'));
+      expect(JSON.stringify(upstream.received.slice(0, 2))).not.toContain(token);
+    } finally {
+      client.close();
+      await edge.stop();
+    }
   });
 });
 

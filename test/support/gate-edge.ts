@@ -13,7 +13,8 @@ export type GateEdgeName = (typeof gateEdgeNames)[number];
 /** RFC 6455 §1.3. */
 const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const folder = new URL('../../deploy/gate/', import.meta.url);
-const files: Readonly<Record<GateEdgeName, readonly string[]>> = {
+/** Files of each proxy. */
+export const gateEdgeFiles: Readonly<Record<GateEdgeName, readonly string[]>> = {
   nginx: ['nginx.conf'],
   caddy: ['Caddyfile'],
   haproxy: ['haproxy.cfg', 'haproxy.lua'],
@@ -25,7 +26,7 @@ export function startGateEdge(
   addresses: { readonly gate: string; readonly upstream: string },
   certificates: TestCertificates,
 ): Promise<ProxyServer> {
-  const edge: Edge = { ...edges[name], templates: files[name].map((file) => new URL(file, folder)) };
+  const edge: Edge = { ...edges[name], templates: gateEdgeFiles[name].map((file) => new URL(file, folder)) };
   return startEdge(edge, { certificates, values: { GATE: addresses.gate, UPSTREAM: addresses.upstream } });
 }
 
