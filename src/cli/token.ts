@@ -5,7 +5,7 @@ import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import type { LocalIdpFailure } from '../dev/provider/failure.ts';
 import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
-import { findRunning, findService } from '../dev/provider/running.ts';
+import { countRunning, findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, UsageError } from './commands/failure.ts';
@@ -26,7 +26,9 @@ export async function runToken({ values }: Flags<'token'>, environment: NodeJS.P
   }
   try {
     const lines = await getLines(idp, { order, call, cacheFolder });
-    if (process.stderr.isTTY) process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);
+    const isOneOfSeveral = values.idp === undefined && (await countRunning(cacheFolder)) > 1;
+    if (process.stderr.isTTY || isOneOfSeveral)
+      process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);
     process.stdout.write(`${lines.join('\n')}\n`);
     return exitCodes.ok;
   } catch (error) {
@@ -69,6 +71,7 @@ function readOrder(values: Values): TokenOptions {
   const claims = readClaims(values);
   return omitUndefined({
     ...{ scope, audience, issuer },
+    form: values.logout && 'logout',
     validity: expired ? 'expired' : isEarly ? 'not-yet-valid' : undefined,
     key: values['unknown-key'] && 'unknown',
     claims: Object.keys(claims).length > 0 ? claims : undefined,

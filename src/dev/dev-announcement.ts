@@ -62,7 +62,7 @@ ${rows.join('\n')}
 ${requests.join('\n')}
 
 More tokens: npx portcullis token --help. Stop with Ctrl-C.
-${console === undefined ? '' : `Open the console with this link. The key file has its key.\n${console.link}\n`}`;
+${console === undefined ? '' : `Open the console with this line. The key file has its key.\n${console.link}\n`}`;
 }
 
 function describeProvider(idp: LocalIdp): string {

@@ -119,12 +119,16 @@ async function warnOfAudience(path: string, issuer: string, audience: string): P
   return `Warning: tokens of this provider have the audience ${audience}, and the rules require ${shown.join(' or ')}. Start dev with --audience ${shown[0]}\n`;
 }
 
-/** Describes the console. Its key is printed only on a terminal. */
+/** Programs that open a page, where it is not xdg-open. */
+const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', win32: 'start' };
+
+/** Describes the console: its link, or without a terminal a command that opens it. Its key is printed only on a terminal. */
 async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<ConsoleLink | undefined> {
   const { console, consoleKeyFile: keyFile } = settings;
   if (console === 'off' || adminUrl === undefined) return undefined;
-  const key = process.stdout.isTTY ? (await readFile(keyFile, 'utf8')).trim() : 'KEY';
-  return { link: `${new URL('/console', adminUrl)}?key=${key}`, keyFile };
+  const page = new URL('/console', adminUrl).href;
+  if (process.stdout.isTTY) return { link: `${page}?key=${(await readFile(keyFile, 'utf8')).trim()}`, keyFile };
+  return { link: `${openers[process.platform] ?? 'xdg-open'} "${page}?key=$(cat '${keyFile}')"`, keyFile };
 }
 
 async function waitForStop(text: string): Promise<number> {

@@ -124,7 +124,9 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('table', { name: /Every check/ }).waitFor();
     await page.getByText('Fix').first().waitFor();
     await page.goBack();
-    await page.getByText('Select a decision').waitFor();
+    // The newest refusal is open, and the focus stays in the list.
+    await page.locator('.split:not(.chosen) .pane .decisive').waitFor();
+    expect(await page.evaluate("document.activeElement.closest('.pane')")).toBe(null);
   });
 
   it('id chosen by the caller → not found', async () => {
@@ -441,7 +443,7 @@ describe('the console of serve after a restart', needs('chromium'), () => {
       const { page } = await openPage(browser, `${admin}/console?key=${await folder.readKey()}`);
       await page.waitForURL('**/console');
       await send(service.url, '/api/private');
-      await page.getByRole('link', { name: 'missing_credentials' }).waitFor();
+      await page.locator('.list').getByRole('link', { name: 'missing_credentials' }).waitFor();
       expect(await page.getByRole('navigation').getByRole('link').allTextContents()).not.toContain('Try it');
       await page.getByText('serve', { exact: true }).waitFor();
       await service.stop();

@@ -84,6 +84,8 @@ describe('try with DPOP_NONCE=required', () => {
       ['good', [200]],
       ['expired', [401]],
       ['missing_scope', [403]],
+      ['ended_session', [200, 401]],
+      ['revoked_user', [200, 401]],
       ['dpop_nonce', [200]],
       ['replayed', [200, 401]],
     ] as const) {
@@ -108,7 +110,7 @@ describe('try with DPOP_NONCE=required', () => {
   });
 
   it('dev without a terminal → prints the console link without its key', () => {
-    expect(dev.output).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\?key=KEY$/m);
+    expect(dev.output).toMatch(/^\S+ "http:\/\/127\.0\.0\.1:\d+\/console\?key=\$\(cat '\S+'\)"$/m);
     expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs$/m);
   });
 });

@@ -43,7 +43,8 @@ export async function startDev(
   const end = await Promise.race([ready, ended]);
   if (end !== undefined) throw new Error(`dev has ended before it was ready:\n${output}`);
   const read = (name: string): string => new RegExp(`^${name} +(\\S+)`, 'm').exec(output)?.[1] ?? '';
-  const [, file = '', page = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+)\?key=KEY$/m.exec(output) ?? [];
+  const [, file = '', page = ''] =
+    /^ {2}console key +(\S+)[\s\S]*^\S+ "(\S+)\?key=\$\(cat '\S+'\)"$/m.exec(output) ?? [];
   return {
     url: read('Service') || read('Gate'),
     adminUrl: read('Admin'),

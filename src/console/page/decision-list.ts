@@ -29,6 +29,8 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
   const found = decisions.filter((each) => matchesSearch(each, filter));
   const shown = filter.reason === '' ? found : found.filter(({ reason }) => reason === filter.reason);
   const query = formatFilter(filter);
+  // It is open until a decision is selected.
+  const newest = shown.find(({ reason }) => reason !== undefined);
   useKeys(shown, query);
   useEffect(() => {
     if (chosen !== undefined) findRow(chosen)?.scrollIntoView({ block: 'nearest' });
@@ -72,7 +74,9 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
     <section class="pane" aria-label="One decision">
       ${
         chosen === undefined
-          ? html`<p class="hint">Select a decision to see its checks.</p>`
+          ? newest === undefined
+            ? html`<p class="hint">Select a decision to see its checks.</p>`
+            : html`<${DecisionView} id=${newest.id} keepsFocus />`
           : html`<a class="back" href="#decisions${query}">All decisions</a><${DecisionView} id=${chosen} />`
       }
     </section>

@@ -4,10 +4,10 @@ import { useFetched } from './fetching.ts';
 import { Copy, outcomeTexts, Status, Time } from './parts.ts';
 import { html, useEffect, useRef, type View } from './view.ts';
 
-export function DecisionView({ id }: { readonly id: string }): View {
+export function DecisionView({ id, keepsFocus = false }: Readonly<{ id: string; keepsFocus?: boolean }>): View {
   const fetched = useFetched<DecisionDetail>(`/console/api/decisions/${encodeURIComponent(id)}`);
   const title = useRef<HTMLElement | null>(null);
-  useEffect(() => title.current?.focus(), [fetched]);
+  useEffect(() => (keepsFocus ? undefined : title.current?.focus()), [fetched]);
   if (fetched === 'loading') return html`<p class="soft" role="status">Loading…</p>`;
   // A caller can choose the id of another request as its own: this page shows the service's ids only.
   if (fetched === 'missing' || fetched.decision.id !== id) {
@@ -28,8 +28,8 @@ export function DecisionView({ id }: { readonly id: string }): View {
         id <code class="plain">${id}</code> <${Copy} text=${id} label="id" />
       </p>
     </header>
-    ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}” <a href=${refusal.docs} target="_blank" rel="noreferrer">About ${reason}</a></p>`}
     <${Explained} detail=${fetched} />
+    ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}” <a href=${refusal.docs} target="_blank" rel="noreferrer">About ${reason}</a></p>`}
   </article>`;
 }
 

@@ -25,6 +25,12 @@ export function TryView({ state: { routes, command } }: { readonly state: Consol
     setPath(makePath(chosen));
     setMethod(firstMethod(chosen));
   };
+  const chooseKind = (chosen: TryKind): void => {
+    setKind(chosen);
+    const hasNeeds = (each: RouteView | undefined) => each?.scope || each?.permissions.length;
+    const scoped = usable.find(hasNeeds);
+    if (chosen === 'missing_scope' && !hasNeeds(route) && scoped !== undefined) chooseRoute(scoped.id);
+  };
   const send = () => {
     const options: TryOptions = {
       ...{ kind, method, path },
@@ -60,7 +66,7 @@ export function TryView({ state: { routes, command } }: { readonly state: Consol
     <fieldset class="kinds"><legend>Token</legend>
       ${Object.entries(tryKinds).map(
         ([each, { title, text }]) => html`<label key=${each} class=${kind === each ? 'on' : ''}>
-          <input type="radio" name="kind" value=${each} checked=${kind === each} onChange=${() => setKind(each as TryKind)} />
+          <input type="radio" name="kind" value=${each} checked=${kind === each} onChange=${() => chooseKind(each as TryKind)} />
           <span><strong>${title}</strong><span class="soft">${text}</span></span>
         </label>`,
       )}

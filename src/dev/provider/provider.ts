@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type Provider from 'oidc-provider';
-import type { Configuration } from 'oidc-provider';
+import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
 import { demoClaims } from '../tokens/minting.ts';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from './defaults.ts';
 import { interactionPath } from './interaction.ts';
@@ -42,6 +42,16 @@ export function createProvider(libraries: Libraries, options: ProviderOptions): 
   } finally {
     unmute();
   }
+}
+
+/** Claims of a user, and the session, which the tokens of a refresh have too. */
+function describeUser({
+  Account: user,
+  AuthorizationCode: code,
+  RefreshToken: refresh,
+}: KoaContextWithOIDC['oidc']['entities']) {
+  const claims = user === undefined ? {} : { permissions: apiScopes, email: demoUser.email };
+  return { ...claims, sid: (code ?? refresh)?.sid };
 }
 
 function configure({ oidc }: Libraries, options: ProviderOptions): Configuration {
@@ -119,7 +129,7 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
     interactions: { url: (_context, { uid }) => `${interactionPath}${uid}` },
     findAccount: (_context, sub) => ({ accountId: sub, claims: () => ({ sub, email: demoUser.email }) }),
     // A logout of the session reaches its access tokens by this claim.
-    extraTokenClaims: ({ oidc: context }) => ({ ...extraClaims, sid: context.entities.AuthorizationCode?.sid }),
+    extraTokenClaims: ({ oidc: { entities } }) => ({ ...extraClaims, ...describeUser(entities) }),
     // The provider refuses addresses of this host, and the service is on this host.
     fetch: (url, init) =>
       String(url) === logoutUri

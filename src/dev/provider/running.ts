@@ -69,6 +69,11 @@ export async function findService(cacheFolder: string, issuer: string): Promise<
   return (await readRunning(runningFile(cacheFolder, issuer)))?.service;
 }
 
+/** Counts the announced providers. */
+export async function countRunning(cacheFolder: string): Promise<number> {
+  return (await listRunning(cacheFolder)).length;
+}
+
 /** Lists the announced providers, the latest first. */
 async function listRunning(cacheFolder: string): Promise<readonly RunningIdp[]> {
   const folder = runningFolder(cacheFolder);

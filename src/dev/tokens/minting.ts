@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { apiScopes, clientIds, demoUser, tokenLifetime } from '../provider/defaults.ts';
+import { clientIds, tokenLifetime } from '../provider/defaults.ts';
 import { makeSigningKey, type SigningKey, signAccessToken } from '../provider/signing-key.ts';
 import type { TokenOptions } from './token-options.ts';
 
@@ -19,7 +19,7 @@ const logoutEvents = { 'http://schemas.openid.net/event/backchannel-logout': {} 
 
 /** Private claims of every access token. */
 export function demoClaims(customClaim: string): Readonly<Record<string, unknown>> {
-  return { permissions: apiScopes, email: demoUser.email, [customClaim]: 'a value of the local identity provider' };
+  return { [customClaim]: 'a value of the local identity provider' };
 }
 
 /** Issues tokens that the token endpoint would not issue, to see them refused. */

@@ -4,11 +4,18 @@ import { findKind, type TryOptions } from './try-kinds.ts';
 /** Writes the command that repeats a try with a new token. */
 export function writeTryCommand(options: TryOptions, url: URL, nonce: string | undefined): string {
   const { kind, method } = options;
-  const { flags = '', isBound } = findKind(kind);
+  const { flags = '', isBound, logout } = findKind(kind);
   const target = quoteIfNeeded(url.href);
   const curl = `curl -i${methodFlag(method)}`;
   if (kind === 'none') return `${curl} ${target}`;
   const token = `npx portcullis token${flags}${writeGrants(options)}`;
+  if (logout !== undefined) {
+    const call = `${curl} -H "Authorization: Bearer $TOKEN" ${target}`;
+    const owner = '--sub "$ID" --claim "sid=$ID"';
+    const ended = `npx portcullis token --logout ${logout.includes('sid') ? owner : '--sub "$ID"'}`;
+    const endpoint = new URL('/backchannel-logout', url).href;
+    return `ID="try-$(date +%s)"; TOKEN="$(${token} ${owner})"; ${call}; echo; curl -s -d "logout_token=$(${ended})" ${endpoint}; ${call}`;
+  }
   if (isBound === undefined) return `${curl} -H "Authorization: Bearer $(${token})" ${target}`;
   const proof = `${method === 'GET' ? '' : ` --method ${method}`}${nonce === undefined ? '' : ` --nonce ${quoteIfNeeded(nonce)}`}`;
   const assignment = `CALL="$(${token} --dpop --url ${target}${proof} | tail -n 1)"`;
