@@ -232,6 +232,30 @@ describe('a folder of rules files', () => {
     expect([status, stderr]).toEqual([1, expect.stringContaining(problem)]);
   });
 
+  it('a file with an invalid form → the problems of the other files too', async () => {
+    const rules = [{ id: 'a', path: '/a', acces: 'open' }];
+    const others = { rules: [{ id: 'b', path: '/b', issuers: ['nobody'] }] };
+    const { stderr } = await run(['check', writeFolder({ 'a.json': { ...base, rules }, 'b.json': others })]);
+    expect(stderr).toMatch(/a\.json:\d+:\d+: There is no member "acces" here/);
+    expect(stderr).toMatch(/b\.json:\d+:\d+: There is no issuer "nobody" in this file/);
+    expect(stderr.trim().split('\n')).toHaveLength(2);
+  });
+
+  it('a {name} that no condition reads → a warning', async () => {
+    const rules = [
+      { id: 'a', path: '/a/{tenant}', hosts: ['{tenant2}.example'], access: 'open' },
+      { id: 'b', path: '/b/{tenant}/{other}', when: 'token.tenant == path . tenant' },
+      { id: 'c', path: '/c/{tenant}', when: 'path["tenant"] == token.tenant' },
+    ];
+    const file = write('names.json', { issuers: { main: { issuer: 'https://id.example/', audience: 'a' } }, rules });
+    const { stderr } = await run(['check', file]);
+    expect(stderr.match(/nothing reads \S+ of the rule "\w"/g)).toEqual([
+      'nothing reads {tenant} of the rule "a"',
+      'nothing reads {tenant2} of the rule "a"',
+      'nothing reads {other} of the rule "b"',
+    ]);
+  });
+
   it('placeholders of other routers and rules without upstream → warnings', async () => {
     const rules = [{ id: 'a', path: '/a/:id', access: 'open' }];
     const { status, stderr } = await run(['check', writeFolder({ 'a.json': { ...base, rules } })]);

@@ -48,7 +48,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     withRules(
       [
         '{ "id": "a", "path": "/a/**/b" }',
-        '{ "id": "b", "path": "/b", "mode": "no" }',
+        '{ "id": "b", "path": "/b", "mode": "no", "issuers": ["staff", "none"] }',
         '{ "id": "c", "path": "/c/../d", "dpop": "maybe" }',
         '{ "id": "a", "path": "/e", "issuers": ["nobody"] }',
         '{ "id": "f", "path": "/f", "issuers": ["bad"] }',
@@ -60,6 +60,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
       '2:91 "issuer" is not valid. Write the issuer as iss has it, as in "https://id.example/realms/main", or its domain.',
       '4:28 "mode" is not valid. Write "enforce" or "report". With report, refusals are only logged and counted. Default: enforce.',
       '5:33 "dpop" is not valid. Write "allowed", "required" or "off". Mode of DPoP. Default: the mode of the gate’s settings.',
+      '4:63 There is no issuer "none" in this file. Write any of: staff, bad.',
       '5:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of them.',
       '3:14 ** is allowed at the end only. Use * for one segment in the middle.',
       '3:1 The file has several issuers, and the rule "a" does not name its own. Add "issuers" with any of: staff, bad.',

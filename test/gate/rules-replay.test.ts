@@ -118,7 +118,7 @@ describe('decisions of a replay and of a gate with the new rules', () => {
     ['a token where none was needed', () => change('open', { access: 'token', ...token }), []],
     ['DPoP required', () => change('orders', { dpop: 'required' }), []],
     ['no actor', () => change('orders', { actor: 'forbidden' }), []],
-    ['a condition', () => change('orders', { when: 'token.tenant == "a"' }), ['condition']],
+    ['a condition', () => change('orders', { when: 'token.tenant == "a"' }), ['tenant']],
     ['an actor', () => change('orders', { actor: 'required' }), []],
     ['an actor of a list', () => change('orders', { actor: [{ sub: 'agent' }] }), ['act']],
     ['permissions', () => change('orders', { permissions: ['a'] }), ['permissions']],
@@ -155,6 +155,7 @@ describe('facts that a line does not have', () => {
       ...{ issuer: main.issuer, entry: 'main', sub: 'ann', scopes: ['read'], scheme: 'Bearer', ...members },
     });
   const same = { kind: 'same' };
+  const changed = { kind: 'changed', rule: 'orders', reason: undefined, needs: [] };
   const unknown = (fact: string) => ({ kind: 'unknown', fact });
   const refused = (reason: string, needs: readonly string[] = []) =>
     expect.objectContaining({ kind: 'changed', decision: 'refused', reason, needs });
@@ -181,6 +182,21 @@ describe('facts that a line does not have', () => {
       () => unknown('proof'),
     ],
     ['DPoP where only Bearer is accepted', { scheme: 'DPoP' }, { dpop: 'off' }, () => refused('dpop_not_accepted')],
+    ['a claim', {}, { when: "token.tenant == 'acme'" }, () => unknown('tenant')],
+    ['a condition without a claim', {}, { when: 'now > timestamp(0)' }, () => unknown('condition')],
+    [
+      'a claim, and a scope that is missing',
+      {},
+      { when: 'token.a', scopes: ['b'] },
+      () => refused('insufficient_scope', ['b']),
+    ],
+    [
+      'a condition less',
+      { decision: 'refused', reason: 'condition_not_met' },
+      {},
+      () => ({ ...changed, decision: 'admitted' }),
+    ],
+    ['an exchange that was refused', { decision: 'refused', reason: 'exchange_refused' }, {}, () => same],
     ['an MCP operation', {}, { mcp: { tools: { a: {} } } }, () => unknown('operation')],
     [
       'an MCP operation without its scope',

@@ -9,7 +9,7 @@ import type { Position } from '../rules/rules-text.ts';
 import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 
 export interface RuleWarning extends Position {
-  readonly kind: 'unreachable' | 'placeholder' | 'upstream';
+  readonly kind: 'unreachable' | 'placeholder' | 'upstream' | 'unused';
   readonly seen: string;
   readonly fix: string;
 }
@@ -35,6 +35,7 @@ export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWa
           : 'A path with %2F needs "encodedSlash": "allow".',
     })),
     ...findPlaceholders(entries).map((each) => ({ kind: 'placeholder' as const, ...each })),
+    ...findUnusedNames(entries),
     ...(rules.upstreams.size === 0 ? [] : findWithoutUpstream(entries)),
   ];
   return found
@@ -50,6 +51,19 @@ function findWithoutUpstream(entries: readonly RuleEntry[]): readonly FoundWarni
     if (access === 'deny' || upstream !== undefined) return [];
     const seen = `the rule "${id}" names no upstream, so it needs UPSTREAM`;
     return [{ kind: 'upstream', index, seen, fix: 'Add "upstream", or set UPSTREAM.' }];
+  });
+}
+
+/** Finds each `{name}` that no condition reads. */
+function findUnusedNames(entries: readonly RuleEntry[]): readonly FoundWarning[] {
+  return entries.flatMap(({ id, path, hosts = [], when = '' }, index) => {
+    const names = new Set([path, ...hosts].flatMap((text) => text.match(/(?<=\{)[A-Za-z_]\w*(?=\})/g) ?? []));
+    return [...names].flatMap((name) => {
+      const isUsed = new RegExp(`\\bpath\\s*(?:\\.\\s*${name}\\b|(?!\\s*\\.))`).test(when);
+      if (isUsed) return [];
+      const fix = `Write *, or read path.${name} in "when".`;
+      return [{ kind: 'unused' as const, index, seen: `nothing reads {${name}} of the rule "${id}"`, fix }];
+    });
   });
 }
 

@@ -60,6 +60,8 @@ const fixedReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'upstream_overloaded',
   'upstream_timeout',
   'upload_timeout',
+  'exchange_refused',
+  'exchange_unavailable',
   'unexpected',
 ]);
 
@@ -161,7 +163,7 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
   }
   const judged = judgePolicy(rule.policy, line);
   if (typeof judged === 'string' && judged !== 'admitted') return judged;
-  if (rule.when !== undefined && judged === 'admitted') return { fact: 'condition' };
+  if (rule.when !== undefined) return { fact: /\btoken\s*\.\s*(\w+)/.exec(rule.when.text)?.[1] ?? 'condition' };
   if (rule.mcp !== undefined) return { fact: 'operation' };
   // The proof of a refused request was not recorded as used.
   return judged === 'admitted' && decision !== 'admitted' && scheme === 'DPoP' ? { fact: 'proof' } : judged;

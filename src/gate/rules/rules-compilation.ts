@@ -18,7 +18,7 @@ import { type RuleEntry, type RulesDocument, rulesFix } from './schema/rules-sch
 const noPath: RulePath = { segments: [], hasRest: false, names: new Map() };
 
 /** Compiles documents that match the schema, so that a request only looks up its rule. `undefined` after a problem. */
-export function compileRules(parts: readonly RulesPart[], reportTo: Report): Rules | undefined {
+export function compileRules(parts: readonly RulesPart[], reportTo: Report, needsRules = true): Rules | undefined {
   let isSound = true;
   const reportAt: Report = (position, message) => {
     isSound = false;
@@ -26,7 +26,7 @@ export function compileRules(parts: readonly RulesPart[], reportTo: Report): Rul
   };
   const { document, entries, locate } = mergeParts(parts, reportAt);
   const compiled = compileDocument(document, (path, message) => reportAt(locate(path), message));
-  if (entries.length === 0) reportAt(locate([]), `"rules" is missing. ${rulesFix}`);
+  if (needsRules && entries.length === 0) reportAt(locate([]), `"rules" is missing. ${rulesFix}`);
   const { identity, assertion } = compiled;
   const headers = [...Object.keys(identity), ...(assertion === undefined ? [] : [assertion.header])];
   const matcher = createRuleMatcher<Rule>();
@@ -177,7 +177,7 @@ function chooseIssuers({ id, issuers: named }: RuleEntry, { compiled, report }: 
   for (const [index, name] of named.entries()) {
     const issuer = issuers.get(name)?.issuer;
     if (issuer === undefined) {
-      report(['issuers', index], `There is no issuer "${name}" in this file. Write any of: ${known.join(', ')}.`);
+      report(['issuers', index], describeUnknownIssuer(name, known));
     } else if (urls.has(issuer)) {
       report(
         ['issuers', index],
@@ -221,6 +221,10 @@ function checkExchange(
       `The upstream of "${id}" gets the new token as Authorization. Remove "forward" or "exchange".`,
     );
   }
+}
+
+export function describeUnknownIssuer(name: string, known: readonly string[]): string {
+  return `There is no issuer "${name}" in this file. Write any of: ${known.join(', ')}.`;
 }
 
 function compileRuleAssertion(

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/jose/json.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { readRulePath } from '../match/rule-pattern.ts';
 import type { Rules } from '../match/rules.ts';
-import { compileRules } from './rules-compilation.ts';
+import { compileRules, describeUnknownIssuer } from './rules-compilation.ts';
 import { checkForm } from './rules-form.ts';
 import type { RulesPart } from './rules-set.ts';
 import {
@@ -37,11 +37,14 @@ export function readRules(file: RulesFile): RulesResult {
   const problems: RulesProblem[] = [];
   const report: Report = (position, message) => void problems.push({ ...position, message });
   const parts = readParts(file, report);
-  const rules = problems.length === 0 ? compileRules(parts, report) : undefined;
-  return rules === undefined ? { kind: 'problems', problems } : { kind: 'rules', rules };
+  const isSound = problems.length === 0;
+  // One run lists every problem, except those that an unread file could cause.
+  const isComplete = parts.length === (file.files ?? [file]).length;
+  const rules = isComplete ? compileRules(parts, report, isSound) : undefined;
+  return rules === undefined || !isSound ? { kind: 'problems', problems } : { kind: 'rules', rules };
 }
 
-/** Reads the documents of a file, or of a set. Documents with problems are omitted. */
+/** Reads the documents of a file, or of a set. A document with problems is without the parts that have them, or omitted. */
 export function readParts({ files, ...single }: RulesFile, report: Report): readonly RulesPart[] {
   const parts: RulesPart[] = [];
   for (const file of files ?? [single]) {
@@ -50,8 +53,10 @@ export function readParts({ files, ...single }: RulesFile, report: Report): read
     const parsed = parseRulesFile(file, reportHere);
     if (parsed === undefined) continue;
     const form = checkForm(parsed, reportHere);
-    if (form.document === undefined) reportFurther(parsed, form.wrong, reportHere);
-    else parts.push({ document: form.document, locate: (path) => place(parsed.locate(path)) });
+    // The issuers of a set are in any of its files.
+    if (form.document === undefined && files === undefined) reportUnknownIssuers(parsed, form.wrong, reportHere);
+    const part = form.document === undefined ? readSoundPart(parsed, form.wrong, reportHere) : { ...parsed, ...form };
+    if (part !== undefined) parts.push({ document: part.document, locate: (path) => place(part.locate(path)) });
   }
   return parts;
 }
@@ -67,34 +72,62 @@ export function parseRulesFile({ name, text }: RulesFile, report: Report): Parse
 }
 
 /**
- * Reports further problems of a document with an invalid form, so that one run lists every problem. Problems that an invalid
- * part could cause are omitted.
+ * Reads what is sound of a document with an invalid form: without its invalid rules, whose paths are checked here.
+ * `undefined` if the other problems could be caused by an invalid part.
  */
-function reportFurther({ value, locate }: ParsedFile, wrong: readonly (readonly Step[])[], report: Report): void {
+function readSoundPart(
+  { value, locate }: ParsedFile,
+  wrong: readonly (readonly Step[])[],
+  report: Report,
+): RulesPart | undefined {
   // Any other top-level member may be a misspelt "issuers".
   const isInParts = wrong.every(([top, next]) => /^(?:rules|issuers)$/.test(`${top}`) && next !== undefined);
-  if (!isJsonObject(value) || !isInParts || !Array.isArray(value['rules'])) return;
+  if (!isJsonObject(value) || !isInParts || !Array.isArray(value['rules'])) return undefined;
   const rules: readonly unknown[] = value['rules'];
   const wrongIndexes = new Set(wrong.flatMap(([top, index]) => (top === 'rules' ? [Number(index)] : [])));
-  const reported = new Set(wrong.flatMap(([, at, member = 'path']) => (member === 'path' ? [Number(at)] : [])));
   for (const index of wrongIndexes) {
     const rule = rules[index];
     const path = isJsonObject(rule) ? rule['path'] : undefined;
-    const message = reported.has(index) || typeof path !== 'string' ? undefined : readRulePath(path);
+    const message = isReported(wrong, index, 'path') || typeof path !== 'string' ? undefined : readRulePath(path);
     if (typeof message === 'string') report(locate(['rules', index, 'path']), message);
   }
   const soundIndexes = [...rules.keys()].filter((index) => !wrongIndexes.has(index));
   const document = v.safeParse(rulesSchema, {
     ...value,
     ...(isJsonObject(value['issuers']) && { issuers: { ...value['issuers'], ...createStandIns(wrong) } }),
-    rules: soundIndexes.map((index) => rules[index]),
+    rules: soundIndexes.length === 0 ? undefined : soundIndexes.map((index) => rules[index]),
   });
-  if (!document.success) return;
-  const locateSound: ParsedFile['locate'] = (path) => {
-    const [top, index, ...rest] = path;
-    return locate(top === 'rules' && typeof index === 'number' ? [top, soundIndexes[index] ?? index, ...rest] : path);
+  if (!document.success) return undefined;
+  return {
+    document: document.output,
+    locate(path) {
+      const [top, index, ...rest] = path;
+      return locate(top === 'rules' && typeof index === 'number' ? [top, soundIndexes[index] ?? index, ...rest] : path);
+    },
   };
-  compileRules([{ document: document.output, locate: locateSound }], report);
+}
+
+/** Reports the unknown issuers of rules with other problems. */
+function reportUnknownIssuers(
+  { value, locate }: ParsedFile,
+  wrong: readonly (readonly Step[])[],
+  report: Report,
+): void {
+  const { issuers, rules } = isJsonObject(value) ? value : {};
+  if (!isJsonObject(issuers) || !Array.isArray(rules)) return;
+  for (const index of new Set(wrong.flatMap(([top, at]) => (top === 'rules' && typeof at === 'number' ? [at] : [])))) {
+    const named: unknown = rules[index]?.['issuers'];
+    if (isReported(wrong, index, 'issuers') || !Array.isArray(named)) continue;
+    for (const [at, name] of named.entries()) {
+      if (Object.hasOwn(issuers, name)) continue;
+      report(locate(['rules', index, 'issuers', at]), describeUnknownIssuer(name, Object.keys(issuers)));
+    }
+  }
+}
+
+/** True if the member, or its entire rule, is invalid. */
+function isReported(wrong: readonly (readonly Step[])[], index: number, name: string): boolean {
+  return wrong.some(([top, at, member = name]) => top === 'rules' && at === index && member === name);
 }
 
 /** Creates replacements for invalid issuers, so that rules may still name them. */
