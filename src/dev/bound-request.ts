@@ -1,27 +1,21 @@
 import { thumbprint } from '../core/jose/jwk.ts';
 import { createProof, makeKeyPair } from '../core/jose/signed-proof.ts';
 
-/** DPoP request with a new key that only this object has. */
-export interface BoundRequest {
-  readonly jkt: string;
-  /**
-   * Creates a proof for an access token, and the command that uses both once. `now` in seconds since the epoch; `nonce`
-   * replaces the nonce of the target.
-   */
-  write(token: string, now: number, nonce?: string): { readonly proof: string; readonly command: string };
-}
-
 export interface BoundRequestTarget {
   readonly url: URL;
   readonly method: string;
   readonly nonce: string | undefined;
 }
 
-export function createBoundRequest({ url, method, nonce }: BoundRequestTarget): BoundRequest {
+export function createBoundRequest({ url, method, nonce }: BoundRequestTarget) {
   const key = makeKeyPair('ES256');
   return {
     jkt: thumbprint(key.publicJwk),
-    write(token, now, currentNonce = nonce) {
+    /**
+     * Creates a proof for an access token, and the command that uses both once. `now` in seconds since the epoch; `nonce`
+     * replaces the nonce of the target.
+     */
+    write(token: string, now: number, currentNonce = nonce): { readonly proof: string; readonly command: string } {
       const proof = createProof(key, { method, url, token, nonce: currentNonce }, now);
       // RFC 9449 §7.1
       const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;
@@ -29,6 +23,8 @@ export function createBoundRequest({ url, method, nonce }: BoundRequestTarget): 
     },
   };
 }
+
+export type BoundRequest = ReturnType<typeof createBoundRequest>;
 
 /** GET is the default of curl. `-X HEAD` would wait for a body. */
 export function methodFlag(method: string): string {

@@ -1,11 +1,6 @@
 import type { ResourceRequest } from '../core/http/request.ts';
 import { Answer, type HeaderList } from '../server/http/exchange.ts';
 
-export interface Cors {
-  preflight(request: ResourceRequest): Answer;
-  allow(answer: Answer, request: ResourceRequest): Answer;
-}
-
 const preflightHeaders: HeaderList = [
   ...['access-control-allow-methods', 'GET,HEAD'],
   ...['access-control-allow-headers', 'Authorization,DPoP'],
@@ -18,7 +13,7 @@ const everyAnswer: HeaderList = [
 ];
 
 /** Origins are compared exactly. Cookies and other credentials of the browser are never allowed. */
-export function createCors(origins: readonly string[]): Cors {
+export function createCors(origins: readonly string[]) {
   const allowed: ReadonlySet<string> = new Set(origins);
   const allow = (answer: Answer, request: ResourceRequest): Answer => {
     const origin = request.headers.get('origin');
@@ -26,5 +21,5 @@ export function createCors(origins: readonly string[]): Cors {
     return answer.with(...everyAnswer, 'access-control-allow-origin', origin);
   };
   const preflight = new Answer(204, preflightHeaders, '');
-  return { allow, preflight: (request) => allow(preflight, request) };
+  return { allow, preflight: (request: ResourceRequest) => allow(preflight, request) };
 }

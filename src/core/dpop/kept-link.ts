@@ -1,20 +1,6 @@
 import { attempt } from '../attempt.ts';
 import type { RedisLink, RedisLinks } from './redis-link.ts';
 
-/** A link to Redis that is opened again after each loss. */
-export interface KeptLink {
-  /** The link, once it is prepared. */
-  readonly ready: RedisLink | undefined;
-  /** Reports whether a link was neither given up nor closed. */
-  isCurrent(link: RedisLink): boolean;
-  /** Opens the first link. */
-  connect(): void;
-  /** Gives a link up. Repeated for a command that was given up: it may have been in flight. */
-  drop(link: RedisLink, cause: unknown): void;
-  /** Ends the link for good. */
-  close(): void;
-}
-
 export interface KeptLinkOptions {
   /** Makes a connected link usable. */
   readonly prepare: (link: RedisLink) => Promise<unknown>;
@@ -32,7 +18,7 @@ const reconnectMilliseconds = { least: 50, most: 1_000 } as const;
 export function keepLink(
   links: RedisLinks,
   { prepare, onReady, onAnswer = () => undefined, onConnection }: KeptLinkOptions,
-): KeptLink {
+) {
   let link: RedisLink | undefined;
   let ready: RedisLink | undefined;
   let reported: 'up' | 'down' | undefined;
@@ -75,13 +61,18 @@ export function keepLink(
   };
 
   return {
-    get ready() {
+    /** The link, once it is prepared. */
+    get ready(): RedisLink | undefined {
       return ready;
     },
-    isCurrent: (each) => each === link,
+    /** Reports whether a link was neither given up nor closed. */
+    isCurrent: (each: RedisLink): boolean => each === link,
+    /** Opens the first link. */
     connect,
+    /** Gives a link up. Repeated for a command that was given up: it may have been in flight. */
     drop,
-    close() {
+    /** Ends the link for good. */
+    close(): void {
       const closed = link;
       link = ready = undefined;
       clearTimeout(timer);

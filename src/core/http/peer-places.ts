@@ -6,14 +6,8 @@ export interface Place {
   readonly end: () => void;
 }
 
-export interface Places {
-  /** Takes a place. If none is free, the oldest use ends: of this peer if its part is full, otherwise of all peers. */
-  take(place: Place): void;
-  leave(place: Place): void;
-}
-
 /** Creates places for uses that end soon, unless a peer holds them. `share`: the part of one peer, over 0 and at most 1. */
-export function createPlaces(most: number, share: number): Places {
+export function createPlaces(most: number, share: number) {
   const all = new Set<Place>();
   const ofPeers = new Map<string, Set<Place>>();
   const leave = (place: Place): void => {
@@ -29,7 +23,8 @@ export function createPlaces(most: number, share: number): Places {
   };
   return {
     leave,
-    take(place) {
+    /** Takes a place. If none is free, the oldest use ends: of this peer if its part is full, otherwise of all peers. */
+    take(place: Place): void {
       const { peer } = place;
       const own = ofPeers.get(peer);
       if (peer !== '' && own !== undefined && own.size >= Math.max(1, most * share)) end(own);
@@ -39,3 +34,5 @@ export function createPlaces(most: number, share: number): Places {
     },
   };
 }
+
+export type Places = ReturnType<typeof createPlaces>;

@@ -1,12 +1,3 @@
-/** Runs calls, a bounded number at a time; waiting calls take turns by client. */
-export interface FairCalls {
-  /** Runs a call; resolves with `tooLate` if its turn never came. Returns `undefined` if too many calls wait already. */
-  run<T>(client: string, call: () => Promise<T>, tooLate: () => T): Promise<T> | undefined;
-  readonly running: number;
-  /** Clients that are known now: those whose calls run or wait. */
-  readonly clients: number;
-}
-
 export interface FairCallsOptions {
   readonly maxCalls: number;
   readonly maxPerClient: number;
@@ -42,7 +33,7 @@ interface Client {
  * Creates the calls. A client that sends a flood waits behind itself: each of the others has the next free turn before
  * it gets another one. If too many wait in all, the client with the most gives up a place to one with few.
  */
-export function createFairCalls(options: FairCallsOptions): FairCalls {
+export function createFairCalls(options: FairCallsOptions) {
   const { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting, waitSeconds } = options;
   const clients = new Map<string, Client>();
   let running = 0;
@@ -130,10 +121,10 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
         waiting++;
       });
     },
-    get running() {
+    get running(): number {
       return running;
     },
-    get clients() {
+    get clients(): number {
       return clients.size;
     },
   };

@@ -5,16 +5,10 @@ import { isPlain, type TokenOptions } from '../tokens/token-options.ts';
 import { LocalIdpFailure } from './failure.ts';
 import type { Identity } from './identity.ts';
 
-export interface IdpClient {
-  readonly issuer: string;
-  isRunning(): Promise<boolean>;
-  getToken(options: TokenOptions): Promise<string>;
-}
-
 const limits = { timeoutSeconds: 10, maxBytes: 64 * 1024 };
 
 /** Creates a client that trusts the certificate of this identity. */
-export function createIdpClient(issuer: string, { certificate, clientSecret }: Identity): IdpClient {
+export function createIdpClient(issuer: string, { certificate, clientSecret }: Identity) {
   const send = async (path: string, request: Parameters<Outbound['fetchAny']>[1] = {}) => {
     const outbound = createOutbound({ ca: certificate, environment: {} });
     try {
@@ -30,7 +24,7 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
     send(path, { method: 'POST', type, body, authorization: clientAuthorization(clientSecret) });
   return {
     issuer,
-    async isRunning() {
+    async isRunning(): Promise<boolean> {
       try {
         const { value } = await send('.well-known/openid-configuration');
         return value['issuer'] === issuer;
@@ -38,7 +32,7 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
         return false;
       }
     },
-    async getToken(options) {
+    async getToken(options: TokenOptions): Promise<string> {
       const { status, value } = isPlain(options)
         ? await post('token', 'application/x-www-form-urlencoded', tokenForm(options))
         : await post(devTokenPath, 'application/json', JSON.stringify(options));
@@ -50,6 +44,8 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
     },
   };
 }
+
+export type IdpClient = ReturnType<typeof createIdpClient>;
 
 /** Body of a client credentials request (RFC 6749 §4.4.2). */
 function tokenForm({ scope }: TokenOptions): string {

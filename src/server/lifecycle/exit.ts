@@ -14,12 +14,6 @@ export class StartFailure extends Error {
   }
 }
 
-export interface Shutdown {
-  readonly requested: Promise<void>;
-  /** Resolves when the parent process has ended: there is no time to drain. */
-  readonly abandoned: Promise<void>;
-}
-
 /** Exit status of a process that a signal ended: 128 and its number. */
 const exitStatuses = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -56,7 +50,8 @@ export function surviveSupervisor(): void {
  * Listens for SIGTERM and SIGINT. The first signal starts a graceful shutdown; the second exits. A process with a channel
  * to its parent also stops when the channel closes.
  */
-export function watchSignals(): Shutdown {
+export function watchSignals() {
+  /** Resolves when the parent process has ended: there is no time to drain. */
   const abandoned = new Promise<void>((resolve) => void process.once('disconnect', resolve));
   const requested = new Promise<void>((resolve) => {
     let seen = false;
@@ -71,3 +66,4 @@ export function watchSignals(): Shutdown {
   });
   return { requested, abandoned };
 }
+export type Shutdown = ReturnType<typeof watchSignals>;

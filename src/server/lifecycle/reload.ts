@@ -2,16 +2,8 @@ import { messageOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
 import { onSignal } from './exit.ts';
 
-export interface Reloads {
-  /**
-   * Adds a function, and calls it immediately if a reload was requested before. It may throw or reject: the old state must
-   * then stay in force.
-   */
-  add(reload: () => void | Promise<void>): void;
-}
-
 /** Reloads on SIGHUP. The signal never ends the process. */
-export function watchReloads(log: Log): Reloads {
+export function watchReloads(log: Log) {
   const reloads = new Set<() => void | Promise<void>>();
   let wasRequested = false;
   onSignal('SIGHUP', () => {
@@ -19,13 +11,19 @@ export function watchReloads(log: Log): Reloads {
     for (const reload of reloads) void run(reload, log);
   });
   return {
-    add(reload) {
+    /**
+     * Adds a function, and calls it immediately if a reload was requested before. It may throw or reject: the old state must
+     * then stay in force.
+     */
+    add(reload: () => void | Promise<void>): void {
       reloads.add(reload);
       // During startup a request may arrive between the first read of a file and this call.
       if (wasRequested) void run(reload, log);
     },
   };
 }
+
+export type Reloads = ReturnType<typeof watchReloads>;
 
 async function run(reload: () => void | Promise<void>, log: Log): Promise<void> {
   try {

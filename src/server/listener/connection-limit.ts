@@ -1,20 +1,13 @@
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import { readDescriptorLimit } from '../observation/process-metrics.ts';
 
-export interface ConnectionLimit {
-  /** `undefined` on systems without /proc. */
-  readonly most: number | undefined;
-  /** Counts a connection that was closed because there are too many. */
-  note(): void;
-}
-
 /** Descriptors for other files than connections: log, Redis, the provider, the channel to another process. */
 const reserve = 64;
 /** Milliseconds between two log lines. */
 const quietTime = 10_000;
 
 /** Without free descriptors the system closes new connections silently. The service closes them before, and logs it. */
-export function createConnectionLimit({ log, metrics }: ProcessContext): ConnectionLimit {
+export function createConnectionLimit({ log, metrics }: ProcessContext) {
   const limit = readDescriptorLimit();
   const most = limit === undefined ? undefined : Math.max(1, limit - reserve);
   const refused = metrics.counter(
@@ -25,8 +18,10 @@ export function createConnectionLimit({ log, metrics }: ProcessContext): Connect
   let unreported = 0;
   let quietUntil = 0;
   return {
+    /** `undefined` on systems without /proc. */
     most,
-    note() {
+    /** Counts a connection that was closed because there are too many. */
+    note(): void {
       refused.series('').value++;
       unreported++;
       if (performance.now() < quietUntil) return;
@@ -37,3 +32,5 @@ export function createConnectionLimit({ log, metrics }: ProcessContext): Connect
     },
   };
 }
+
+export type ConnectionLimit = ReturnType<typeof createConnectionLimit>;

@@ -18,27 +18,24 @@ export interface ListenAddress {
 
 export interface ListenerOptions extends HttpServerOptions, ListenAddress {}
 
-export interface Listener {
-  readonly url: string;
-  /** Stops accepting, finishes what was accepted, and closes what is left after the grace (seconds). */
-  close(graceSeconds: number): Promise<void>;
-}
-
 const unixScheme = 'unix:';
 const maxWaiting = 511;
 
 /** Opens a listener. Rejects with Node's error if the address is unavailable. */
-export async function listen(options: ListenerOptions): Promise<Listener> {
+export async function listen(options: ListenerOptions) {
   const { acceptor, finish } = createHttpServer(options);
   await openServer(acceptor, options);
   return {
     url: formatUrl(acceptor, options.createTlsServer === undefined ? 'http' : 'https'),
-    async close(graceSeconds) {
+    /** Stops accepting, finishes what was accepted, and closes what is left after the grace (seconds). */
+    async close(graceSeconds: number): Promise<void> {
       await stopAccepting(acceptor);
       await finish(graceSeconds);
     },
   };
 }
+
+export type Listener = Awaited<ReturnType<typeof listen>>;
 
 /** Rejects with Node's error if the address is unavailable. */
 export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {

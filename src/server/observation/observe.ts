@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { failures } from '../../core/failures.ts';
 import type { ReadClientAddress, ReadExternalUrl } from '../../core/http/external-url.ts';
@@ -38,13 +38,6 @@ export interface ObserveOptions {
   readonly disguise?: Disguise | undefined;
   readonly audit: Audit | undefined;
   readonly watch: WatchRequest | undefined;
-}
-
-export interface Observed {
-  readonly onRequest: RequestListener;
-  /** Responds to an `Expect` other than `100-continue`. */
-  readonly onExpectation: RequestListener;
-  serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
 }
 
 /** Records requests; shared by the pending requests of a service. */
@@ -87,7 +80,7 @@ interface PendingOptions {
 }
 
 /** Adds sockets, one log line, one audit line, one span and the request metrics to an app. */
-export function observe(options: ObserveOptions): Observed {
+export function observe(options: ObserveOptions) {
   const { app, refuse, audit, watch } = options;
   const count = countRequests(options.metrics);
   const writeLine = createRequestLog(options);
@@ -129,12 +122,20 @@ export function observe(options: ObserveOptions): Observed {
   };
   const usual: PendingOptions = { takeSocket: undefined, recorder };
   return {
-    onRequest: (incoming, outgoing) => void serve(new PendingRequest(incoming, outgoing, usual), work),
-    onExpectation: (incoming, outgoing) => void serve(new PendingRequest(incoming, outgoing, usual), refuseExpectation),
-    serveUpgrade: (incoming, outgoing, takeSocket) =>
-      void serve(new PendingRequest(incoming, outgoing, { takeSocket, recorder }), work),
+    onRequest: (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      void serve(new PendingRequest(incoming, outgoing, usual), work),
+    /** Responds to an `Expect` other than `100-continue`. */
+    onExpectation: (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      void serve(new PendingRequest(incoming, outgoing, usual), refuseExpectation),
+    serveUpgrade: (
+      incoming: IncomingMessage,
+      outgoing: ServerResponse,
+      takeSocket: NonNullable<Wire['takeSocket']>,
+    ): void => void serve(new PendingRequest(incoming, outgoing, { takeSocket, recorder }), work),
   };
 }
+
+export type Observed = ReturnType<typeof observe>;
 
 /** nginx's status for a client that disconnects before the response. */
 const clientDisconnected = 499;

@@ -1,9 +1,3 @@
-export interface PeerLimit {
-  /** Seconds for which a peer is refused; 0 if it is not. */
-  blockedFor(peer: string): number;
-  note(peer: string): void;
-}
-
 /** Invalid messages of a peer within the window, in seconds, after which it is blocked for as long. */
 const most = 20;
 const window = 10;
@@ -16,18 +10,19 @@ interface Count {
 }
 
 /** Creates the limit of one process. A peer without an address is not limited: all senders behind a unix socket would be one. */
-export function createPeerLimit(now: () => number = () => performance.now() / 1000): PeerLimit {
+export function createPeerLimit(now: () => number = () => performance.now() / 1000) {
   const counts = new Map<string, Count>();
   const find = (peer: string): Count | undefined => {
     const count = counts.get(peer);
     return count !== undefined && now() < count.until ? count : undefined;
   };
   return {
-    blockedFor(peer) {
+    /** Seconds for which a peer is refused; 0 if it is not. */
+    blockedFor(peer: string): number {
       const count = find(peer);
       return count === undefined || count.invalid < most ? 0 : Math.ceil(count.until - now());
     },
-    note(peer) {
+    note(peer: string): void {
       if (peer === '') return;
       const count = find(peer) ?? { invalid: 0, until: now() + window };
       count.invalid++;

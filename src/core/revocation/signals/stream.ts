@@ -26,15 +26,6 @@ export type StreamEvent =
   | { readonly type: 'opened'; readonly stream: string }
   | { readonly type: 'failed'; readonly stream: string; readonly cause: unknown };
 
-export interface OpenStream {
-  readonly options: Stream;
-  /** Verifies a token and does what it says. Rejects if its cutoff cannot be stored. */
-  receive(token: string): Promise<SignalOutcome>;
-  state(): 'ok' | 'connecting' | 'stale';
-  isStale(): boolean;
-  close(): void;
-}
-
 export interface StreamParts {
   readonly revocations: Pick<RevocationParts, 'set' | 'noteVerified' | 'markOf'>;
   readonly outbound: Outbound;
@@ -50,7 +41,7 @@ const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 } as const;
 const allAlgorithms: ReadonlySet<string> = new Set(algorithms.keys());
 
 /** Opens a stream: reads the transmitter's metadata and keys in the background, until they are there. */
-export function openStream(options: Stream, { revocations, outbound, keyOptions, emit, now }: StreamParts): OpenStream {
+export function openStream(options: Stream, { revocations, outbound, keyOptions, emit, now }: StreamParts) {
   const { name, transmitter, verifyEvery } = options;
   const startedAt = now();
   const closing = new AbortController();
@@ -101,19 +92,22 @@ export function openStream(options: Stream, { revocations, outbound, keyOptions,
   void connect();
   return {
     options,
-    async receive(token) {
+    /** Verifies a token and does what it says. Rejects if its cutoff cannot be stored. */
+    async receive(token: string): Promise<SignalOutcome> {
       const outcome = await receive(token);
       emit({ type: 'received', stream: name, outcome });
       return outcome;
     },
-    state: () => (keys === undefined ? 'connecting' : isStale() ? 'stale' : 'ok'),
+    state: (): 'ok' | 'connecting' | 'stale' => (keys === undefined ? 'connecting' : isStale() ? 'stale' : 'ok'),
     isStale,
-    close() {
+    close(): void {
       closing.abort();
       found?.close();
     },
   };
 }
+
+export type OpenStream = ReturnType<typeof openStream>;
 
 /** Reads the metadata of a transmitter. Rejects with `ProviderError`. */
 async function readJwksUri(transmitter: string, outbound: Outbound): Promise<string> {

@@ -3,17 +3,6 @@ type FileSystem = typeof import('node:fs');
 /** `stdout`, `stderr`, or the path of a file. */
 export type AuditDestination = string;
 
-export interface AuditFile {
-  /** Writes bytes. Returns how many were written. Throws the error of the system, also for a pipe that is full. */
-  write(bytes: Uint8Array): number;
-  /** Bytes of one write: a larger write to a pipe may interleave with writes of other processes. */
-  readonly maxWrite: number;
-  readonly isPipe: boolean;
-  /** Removes the end of the file if it has these bytes. Returns false if it has others, or is not a regular file. */
-  removeEnd(bytes: Uint8Array): boolean;
-  close(): void;
-}
-
 const descriptors: ReadonlyMap<string, number> = new Map([
   ['stdout', 1],
   ['stderr', 2],
@@ -23,7 +12,7 @@ const maxFileWrite = 64 * 1024;
 const maxPipeWrite = 4096;
 
 /** Opens the destination for appending. A new file has the mode 0600. Throws the error of the system. */
-export function openAuditFile(fs: FileSystem, destination: AuditDestination): AuditFile {
+export function openAuditFile(fs: FileSystem, destination: AuditDestination) {
   const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = fs.constants;
   const append = O_WRONLY | O_APPEND | O_NONBLOCK;
   const inherited = descriptors.get(destination);
@@ -43,16 +32,22 @@ export function openAuditFile(fs: FileSystem, destination: AuditDestination): Au
     }
   }
   return {
+    /** Bytes of one write: a larger write to a pipe may interleave with writes of other processes. */
     maxWrite: isPipe ? maxPipeWrite : maxFileWrite,
     isPipe,
-    write: (bytes) => fs.writeSync(fd, bytes),
-    removeEnd: (bytes) => stats.isFile() && opened !== undefined && removeEnd(fs, { fd, path: destination }, bytes),
-    close() {
+    /** Writes bytes. Returns how many were written. Throws the error of the system, also for a pipe that is full. */
+    write: (bytes: Uint8Array): number => fs.writeSync(fd, bytes),
+    /** Removes the end of the file if it has these bytes. Returns false if it has others, or is not a regular file. */
+    removeEnd: (bytes: Uint8Array): boolean =>
+      stats.isFile() && opened !== undefined && removeEnd(fs, { fd, path: destination }, bytes),
+    close(): void {
       const own = opened ?? reopened;
       if (own !== undefined) fs.closeSync(own);
     },
   };
 }
+
+export type AuditFile = ReturnType<typeof openAuditFile>;
 
 /** Another process may have appended its lines, so the end is compared. */
 function removeEnd(fs: FileSystem, { fd, path }: { fd: number; path: string }, bytes: Uint8Array): boolean {
