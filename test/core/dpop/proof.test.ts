@@ -57,18 +57,13 @@ describe('the shape of a proof', () => {
   };
 
   it.each([
-    ['two headers joined with a comma and a space', 'multiple_dpop_proofs', `${good}, ${good}`],
     ['two headers joined with a comma', 'multiple_dpop_proofs', `${good},${mint()}`],
-    ['a comma at the end', 'multiple_dpop_proofs', `${good},`],
     ['a comma alone', 'multiple_dpop_proofs', ','],
     ['nothing', 'malformed_proof', ''],
-    ['a word', 'malformed_proof', 'proof'],
     ['two parts', 'malformed_proof', `${first}.${second}`],
     ['four parts', 'malformed_proof', `${good}.${third}`],
-    ['five parts', 'malformed_proof', `${good}.${third}.${third}`],
     ['no header', 'malformed_proof', `.${second}.${third}`],
     ['no claims', 'malformed_proof', `${first}..${third}`],
-    ['no signature', 'malformed_proof', `${first}.${second}.`],
     ['padding', 'malformed_proof', `${good}==`],
     ['a space before it', 'malformed_proof', ` ${good}`],
     ['a space after it', 'malformed_proof', `${good} `],
@@ -88,7 +83,6 @@ describe('the shape of a proof', () => {
       }),
     ],
     ['a header nested too deep', 'malformed_proof', mint({ headerText: `{"a":${'['.repeat(30)}${']'.repeat(30)}}` })],
-    ['claims that are no JSON', 'malformed_proof', mint({ claimsText: '{"jti"' })],
     ['claims that are a string', 'malformed_proof', mint({ claimsText: '"jti"' })],
     ['claims that are null', 'malformed_proof', mint({ claimsText: 'null' })],
     [
@@ -102,7 +96,6 @@ describe('the shape of a proof', () => {
       `${first}.${Buffer.from('7b22ff223a317d', 'hex').toString('base64url')}.AA`,
     ],
     ['the largest that is allowed', 'accepted', long(4096)],
-    ['more than 4 KiB', 'proof_too_large', `${long(4096)}AAAA`],
     ['a megabyte', 'proof_too_large', 'A'.repeat(1_000_000)],
   ])('%s → %s', (_name, reason, proof) => expect(judge(proof)).toBe(reason));
 

@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { AccessError } from '../../../../src/core/failures.ts';
 import type { IssuerFinder, IssuerRequest } from '../../../../src/core/resource-server/issuers/issuer-finder.ts';
@@ -30,13 +28,6 @@ function open(find: Find, options: Partial<ResourceServerOptions> = {}): Resourc
   opened.push(server);
   return server;
 }
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void; // the flag has made it
-const heapSize = (): number => {
-  collect();
-  return process.memoryUsage().heapUsed;
-};
 
 let seconds = 1000;
 beforeEach(() => {
@@ -350,20 +341,17 @@ describe('with other options', () => {
   });
 });
 
-/** Far more than stay open; 100,000 in CI. */
-const tenants = Number(process.env['TENANTS'] ?? 20_000);
-
 describe('many tenants', () => {
   // A spy records its calls.
   beforeEach(() => void vi.restoreAllMocks());
   const find = async (iss: string) => (isTenant(iss) ? { issuer: iss } : undefined);
 
-  it('1,500 in three rounds → the keys of each are fetched once', async () => {
-    const server = open(find);
+  it('150 in three rounds, 100 open → the keys of each are fetched once', async () => {
+    const server = open(find, { maxOpenIssuers: 100 });
     for (let round = 0; round < 3; round++) {
-      for (let index = 0; index < 1500; index++) expect(await judge(server, call(index))).toBe('accepted');
+      for (let index = 0; index < 150; index++) expect(await judge(server, call(index))).toBe('accepted');
     }
-    expect(fetched).toHaveLength(2 * 1500);
+    expect(fetched).toHaveLength(2 * 150);
   });
 
   it('maxOpenIssuers 1, 30 tenants at once → each token is accepted', async () => {
@@ -379,17 +367,6 @@ describe('many tenants', () => {
     expect(await judge(server, call(2))).toBe('accepted');
     down.add('tenant-1.example');
     expect(await judge(server, call(1))).toBe('accepted');
-  });
-
-  it(`${tenants} → each token is accepted, and at most 128 MiB stay`, { timeout: 600_000 }, async () => {
-    const server = open(find, { onEvent: () => undefined });
-    const before = heapSize();
-    for (let index = 0; index < tenants; index++) {
-      const outcome = await judge(server, call(index));
-      if (outcome !== 'accepted') throw new Error(`tenant ${index}: ${outcome}`);
-    }
-    expect(fetched.splice(0)).toHaveLength(2 * tenants);
-    expect((heapSize() - before) / 2 ** 20).toBeLessThan(128);
   });
 
   it('names of 2,000 tenants in tokens that are not valid → valid tokens of others cause no fetch', async () => {
