@@ -440,309 +440,153 @@ interface Row {
   readonly bad: readonly string[];
 }
 
-const booleanGood = [
-  ['true', true],
-  ['false', false],
-  ['TRUE', true],
-  ['False', false],
-] as const;
-const booleanBad = ['1', '0', 'yes', 'on', ' true', 'truefalse', 'null', 'toString'];
-const host = (text: string) => [text, `https://${text}/`] as const;
-const scheme = (text: string) => [text, undefined] as const;
 const same = (text: string) => [text, text] as const;
+type Good = Row['good'];
 
+/** A row: accepted spellings as words that stay as they are, or with their values, and refused ones as words and texts. */
+function row(name: string, good: string | Good, bad: string, ...odd: readonly string[]): Row {
+  const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Settings; // the test fails otherwise
+  return { name, key, good: typeof good === 'string' ? words(good).map(same) : good, bad: [...words(bad), ...odd] };
+}
+const numbers = (name: string, good: string, bad: string, ...odd: readonly string[]): Row =>
+  row(
+    name,
+    words(good).map((text) => [text, Number(text)] as const),
+    bad,
+    ...odd,
+  );
+const lists = (...texts: readonly string[]): Good =>
+  texts.map((text) => [text, text.split(/, ?/).filter((item) => item !== '')] as const);
+const flag = (name: string): Row =>
+  row(
+    name,
+    words('true false TRUE False').map((text) => [text, text.toLowerCase() === 'true'] as const),
+    '1 0 yes on truefalse null toString',
+    ' true',
+  );
+const onlyAs = (name: string, text: string, value: unknown, bad: string, ...odd: readonly string[]): Row =>
+  row(name, [[text, value]], bad, ...odd);
+
+const ports = '65536 -1 1.5 abc +80 0x50 1e3 Infinity ٣';
 const rows: readonly Row[] = [
   {
-    name: 'IDP_DOMAIN',
+    ...row(
+      'IDP_DOMAIN',
+      [],
+      `tenant.example.com/ tenant.example.com/path /tenant.example.com user@tenant.example.com
+      user:password@tenant.example.com http://tenant.example.com ftp://tenant.example.com //tenant.example.com
+      tenant.example.com:99999 tenant.example.com: tenant.example.com:port tenant.example.com:-1 tenant.example.com?query
+      tenant.example.com#fragment tenant.example.com\\path tenant%2eexample.com ténant.example.com .example.com
+      example.com. tenant..example.com -example.com ::1 [::1 [::1]:99999 [::g] [:::] 999.0.0.1`,
+      ...[' ', ' tenant.example.com', 'tenant.example.com ', 'tenant example.com', 'tenant.example.com\n'],
+      ...['tenant\0.example.com', 'tenant.example.com\t'],
+    ),
     key: 'issuer',
     good: [
-      host('tenant.eu.example.com'),
-      host('localhost'),
-      host('localhost:8443'),
-      host('tenant.example.com:443'),
-      host('TENANT.example.com'),
-      host('a_b.example.com'),
-      host('a'),
-      host('10.0.0.1'),
-      host('10.0.0.1:8443'),
-      host('[::1]'),
-      host('[::1]:8443'),
-      host('[2001:db8::a]:65535'),
-      scheme('https://tenant.example.com'),
-      scheme('https://tenant.example.com/'),
-      scheme('HTTPS://tenant.example.com'),
-    ],
-    bad: [
-      ' ',
-      ' tenant.example.com',
-      'tenant.example.com ',
-      'tenant example.com',
-      'tenant.example.com/',
-      'tenant.example.com/path',
-      '/tenant.example.com',
-      'user@tenant.example.com',
-      'user:password@tenant.example.com',
-      'http://tenant.example.com',
-      'ftp://tenant.example.com',
-      '//tenant.example.com',
-      'tenant.example.com:99999',
-      'tenant.example.com:',
-      'tenant.example.com:port',
-      'tenant.example.com:-1',
-      'tenant.example.com?query',
-      'tenant.example.com#fragment',
-      'tenant.example.com\\path',
-      'tenant.example.com\n',
-      'tenant\0.example.com',
-      'tenant.example.com\t',
-      'tenant%2eexample.com',
-      'ténant.example.com',
-      '.example.com',
-      'example.com.',
-      'tenant..example.com',
-      '-example.com',
-      '::1',
-      '[::1',
-      '[::1]:99999',
-      '[::g]',
-      '[:::]',
-      '999.0.0.1',
+      ...words(`
+        tenant.eu.example.com localhost localhost:8443 tenant.example.com:443 TENANT.example.com a_b.example.com a
+        10.0.0.1 10.0.0.1:8443 [::1] [::1]:8443 [2001:db8::a]:65535
+      `).map((text) => [text, `https://${text}/`] as const),
+      ...words('https://tenant.example.com https://tenant.example.com/ HTTPS://tenant.example.com').map(
+        (text) => [text, undefined] as const,
+      ),
     ],
   },
   {
-    name: 'IDP_AUDIENCE',
+    ...row(
+      'IDP_AUDIENCE',
+      'urn:api https://api.example.test https://api.example.test/ ☃',
+      '',
+      'a\nb',
+      'a\0',
+      '\x7f',
+      'a\u0085',
+    ),
     key: 'audience',
-    good: [same('urn:api'), same('https://api.example.test'), same('https://api.example.test/'), same('my api ☃')],
-    bad: ['a\nb', 'a\0', '\x7f', 'a\u0085'],
   },
-  { name: 'DPOP_ENABLED', key: 'dpopEnabled', good: booleanGood, bad: booleanBad },
-  { name: 'DPOP_REQUIRED', key: 'dpopRequired', good: booleanGood, bad: booleanBad },
-  { name: 'DOCS', key: 'docs', good: booleanGood, bad: booleanBad },
-  {
-    name: 'DPOP_ALGORITHMS',
-    key: 'dpopAlgorithms',
-    good: [
-      ['ES256', ['ES256']],
-      ['ES256, EdDSA', ['ES256', 'EdDSA']],
-      ['ES256,ES384,EdDSA,RS256,PS256,', ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256']],
-    ],
-    bad: ['HS256', 'none', 'es256', 'ES256;RS256', 'ES256,none', ',', 'RS512'],
-  },
-  {
-    name: 'ALGORITHMS',
-    key: 'algorithms',
-    good: [
-      ['RS256', ['RS256']],
-      [[...algorithms.keys()].join(), [...algorithms.keys()]],
-    ],
-    bad: ['HS256', 'none', 'rs256', 'RS256 ES256', 'RS256,HS512', ',', ' '],
-  },
-  { name: 'DPOP_NONCE', key: 'dpopNonce', good: [same('off')], bad: ['on', 'true', 'Required', 'optional'] },
-  {
-    name: 'DPOP_NONCE_SECRET',
-    key: 'dpopNonceSecret',
-    good: [same('s'.repeat(32)), same('ß'.repeat(16))],
-    bad: ['s', 's'.repeat(31), 'ß'.repeat(15)],
-  },
-  {
-    name: 'REVOCATION_STORE',
-    key: 'revocationStore',
-    good: [same('memory'), same('redis+cluster://one,two')],
-    bad: ['off', 'http://redis'],
-  },
-  { name: 'REVOCATION_STALE', key: 'revocationStale', good: [same('refuse')], bad: ['Refuse', 'true'] },
-  { name: 'MAX_TOKEN_LIFETIME', key: 'maxTokenLifetime', good: [['3600', 3600]], bad: ['0', '-1', '31536001', '1h'] },
-  { name: 'LOGOUT_CLIENTS', key: 'logoutClients', good: [['app, spa', ['app', 'spa']]], bad: ['a b', 'a\nb'] },
-  { name: 'LOGOUT_SUBJECT', key: 'logoutSubject', good: [['true', true]], bad: ['yes'] },
-  { name: 'SHARED_SIGNALS', key: 'sharedSignals', good: [same('/etc/portcullis/streams.json')], bad: ['a\nb'] },
-  { name: 'ADMIN_KEY_FILE', key: 'adminKeyFile', good: [same('/run/secrets/admin')], bad: ['a\nb'] },
-  {
-    name: 'REPLAY_STORE',
-    key: 'replayStore',
-    good: [
-      same('memory'),
-      same('off'),
-      same('redis://localhost:6379'),
-      same('rediss://:password@cache.example.test:6380/1'),
-      same('redis://[::1]:6379'),
-    ],
-    bad: [
-      'Memory',
-      'none',
-      'redis',
-      'redis:',
-      'redis:localhost',
-      'http://localhost',
-      'redis://host:port',
-      ' redis://h',
-    ],
-  },
-  {
-    name: 'TRUST_PROXY',
-    key: 'trustProxy',
-    good: [
+  ...['DPOP_ENABLED', 'DPOP_REQUIRED', 'DOCS'].map(flag),
+  row(
+    'DPOP_ALGORITHMS',
+    lists('ES256', 'ES256, EdDSA', 'ES256,ES384,EdDSA,RS256,PS256,'),
+    'HS256 none es256 ES256;RS256 ES256,none , RS512',
+  ),
+  row(
+    'ALGORITHMS',
+    lists('RS256', [...algorithms.keys()].join()),
+    'HS256 none rs256 RS256,HS512 ,',
+    'RS256 ES256',
+    ' ',
+  ),
+  row('DPOP_NONCE', 'off', 'on true Required optional'),
+  row('DPOP_NONCE_SECRET', `${'s'.repeat(32)} ${'ß'.repeat(16)}`, `s ${'s'.repeat(31)} ${'ß'.repeat(15)}`),
+  row('REVOCATION_STORE', 'memory redis+cluster://one,two', 'off http://redis'),
+  row('REVOCATION_STALE', 'refuse', 'Refuse true'),
+  numbers('MAX_TOKEN_LIFETIME', '3600', '0 -1 31536001 1h'),
+  row('LOGOUT_CLIENTS', lists('app, spa'), '', 'a b', 'a\nb'),
+  onlyAs('LOGOUT_SUBJECT', 'true', true, 'yes'),
+  row('SHARED_SIGNALS', '/etc/portcullis/streams.json', '', 'a\nb'),
+  row('ADMIN_KEY_FILE', '/run/secrets/admin', '', 'a\nb'),
+  row(
+    'REPLAY_STORE',
+    'memory off redis://localhost:6379 rediss://:password@cache.example.test:6380/1 redis://[::1]:6379',
+    'Memory none redis redis: redis:localhost http://localhost redis://host:port',
+    ' redis://h',
+  ),
+  row(
+    'TRUST_PROXY',
+    [
       ['true', 'all'],
       ['TRUE', 'all'],
       ['false', 'none'],
-      ['10.0.0.1', ['10.0.0.1']],
-      ['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
-      ['fd00::/8,192.0.2.0/24,', ['fd00::/8', '192.0.2.0/24']],
+      ...lists('10.0.0.1', '10.0.0.0/8, ::1', 'fd00::/8,192.0.2.0/24,'),
     ],
-    bad: ['maybe', 'yes', '10.0.0.0/33', '10.0.0.256', 'proxy.example.test', '::1/129', 'true,10.0.0.1', ',', ' '],
-  },
-  ...(['HOST', 'ADMIN_HOST'] as const).map(
-    (name): Row => ({
-      name,
-      key: name === 'HOST' ? 'host' : 'adminHost',
-      good: [same('127.0.0.1'), same('::'), same('::1'), same('localhost'), same('my-host_1.example.test')],
-      bad: ['http://localhost', 'a b', 'localhost/', '[::1]', 'hôte'],
-    }),
+    'maybe yes 10.0.0.0/33 10.0.0.256 proxy.example.test ::1/129 true,10.0.0.1 ,',
+    ' ',
   ),
-  ...(['PORT', 'ADMIN_PORT'] as const).map(
-    (name): Row => ({
-      name,
-      key: name === 'PORT' ? 'port' : 'adminPort',
-      good: [['0', 0], ['1', 1], ['65535', 65_535], ...(name === 'PORT' ? [] : [same('off')])],
-      bad: [
-        '65536',
-        '-1',
-        '1.5',
-        'abc',
-        '8000 ',
-        '+80',
-        '0x50',
-        '1e3',
-        'Infinity',
-        '٣',
-        '9'.repeat(30),
-        ...(name === 'PORT' ? ['off'] : ['OFF']),
-      ],
-    }),
+  ...['HOST', 'ADMIN_HOST'].map((name) =>
+    row(name, '127.0.0.1 :: ::1 localhost my-host_1.example.test', 'http://localhost localhost/ [::1] hôte', 'a b'),
   ),
-  {
-    name: 'WORKERS',
-    key: 'workers',
-    good: [['1', 1], ['256', 256], same('auto')],
-    bad: ['0', '257', '-1', '1.5', 'all', 'AUTO'],
-  },
-  {
-    name: 'CLOCK_TOLERANCE',
-    key: 'clockTolerance',
-    good: [
+  numbers('PORT', '0 1 65535', `${ports} off`, '8000 ', '9'.repeat(30)),
+  numbers('ADMIN_PORT', '0 1 65535', `${ports} OFF`, '8000 ', '9'.repeat(30)),
+  onlyAs('ADMIN_PORT', 'off', 'off', ''),
+  numbers('WORKERS', '1 256', '0 257 -1 1.5 all AUTO'),
+  row('WORKERS', 'auto', ''),
+  row(
+    'CLOCK_TOLERANCE',
+    [
       ['0', { exp: 0, nbf: 0 }],
       ['60', { exp: 60, nbf: 60 }],
     ],
-    bad: ['61', '-1', '0.5', '5s'],
-  },
-  {
-    name: 'KEYS_STALE',
-    key: 'keysStale',
-    good: [
-      ['0', 0],
-      ['86400', 86_400],
-    ],
-    bad: ['86401', '-1', '1h'],
-  },
-  {
-    name: 'JWKS_URI',
-    key: 'jwksUri',
-    good: [
+    '61 -1 0.5 5s',
+  ),
+  numbers('KEYS_STALE', '0 86400', '86401 -1 1h'),
+  row(
+    'JWKS_URI',
+    [
       ['', undefined],
       same('https://adfs.example.test/adfs/discovery/keys'),
       same('https://id.example.test:8443/keys?tenant=1'),
     ],
-    bad: [
-      'http://id.example.test/keys',
-      'id.example.test/keys',
-      'https://',
-      'https://user:password@id.example.test/keys',
-      'https://id.example.test/keys#1',
-      'https://id.example.test/ keys',
-      'https://id.example.test/keys\n',
-    ],
-  },
-  {
-    name: 'LOG_IDENTITY',
-    key: 'logIdentity',
-    good: [
-      ['off', 'off'],
-      ['plain', 'plain'],
-    ],
-    bad: ['on', 'Plain', 'true'],
-  },
-  { name: 'AUDIT_PATH', key: 'auditPath', good: [same('on'), same('off')], bad: ['yes', 'On'] },
-  {
-    name: 'LOG_GRANTS',
-    key: 'logGrants',
-    good: [
-      ['none', 'none'],
-      ['all', 'all'],
-    ],
-    bad: ['0', '100', 'some'],
-  },
-  {
-    name: 'KEEP_ALIVE',
-    key: 'keepAlive',
-    good: [
-      ['1', 1],
-      ['3600', 3600],
-    ],
-    bad: ['0', '3601', '5s'],
-  },
-  {
-    name: 'PEER_SHARE',
-    key: 'peerShare',
-    good: [
-      ['1', 1],
-      ['0.5', 0.5],
-      ['.1', 0.1],
-    ],
-    bad: ['0', '1.1', '-1', '25%', 'NaN'],
-  },
-  {
-    name: 'TUNNEL_TIMEOUT',
-    key: 'tunnelTimeout',
-    good: [
-      ['1', 1],
-      ['86400', 86_400],
-    ],
-    bad: ['0', '86401', '1h'],
-  },
-  {
-    name: 'UPLOAD_TIMEOUT',
-    key: 'uploadTimeout',
-    good: [
-      ['1', 1],
-      ['3600', 3600],
-    ],
-    bad: ['0', '3601', '1m'],
-  },
-  {
-    name: 'ERROR_BODY',
-    key: 'errorBody',
-    good: [same('detail'), same('flat'), same('message'), same('problem')],
-    bad: ['Detail', 'json', 'toString'],
-  },
-  {
-    name: 'CUSTOM_CLAIM',
-    key: 'customClaim',
-    good: [same('https://my-app.example/claim'), same('claim')],
-    bad: ['a\nb', '\0'],
-  },
-  {
-    name: 'CORS_ORIGINS',
-    key: 'corsOrigins',
-    good: [
-      ['https://app.example.test', ['https://app.example.test']],
-      ['http://localhost:3000, https://b.example.test', ['http://localhost:3000', 'https://b.example.test']],
-      ['http://[::1]:3000', ['http://[::1]:3000']],
-    ],
-    bad: words(`
-      * null app.example.test https://app.example.test/ https://app.example.test/path https://app.example.test?x
-      https://user@app.example.test https://App.example.test https://app.example.test:443
-      https://app.example.test;https://b.example.test file:///etc https://a.example.test,*
-    `),
-  },
+    `http://id.example.test/keys id.example.test/keys https:// https://user:password@id.example.test/keys
+    https://id.example.test/keys#1`,
+    ...['https://id.example.test/ keys', 'https://id.example.test/keys\n'],
+  ),
+  row('LOG_IDENTITY', 'off plain', 'on Plain true'),
+  row('AUDIT_PATH', 'on off', 'yes On'),
+  row('LOG_GRANTS', 'none all', '0 100 some'),
+  numbers('KEEP_ALIVE', '1 3600', '0 3601 5s'),
+  numbers('PEER_SHARE', '1 0.5 .1', '0 1.1 -1 25% NaN'),
+  numbers('TUNNEL_TIMEOUT', '1 86400', '0 86401 1h'),
+  numbers('UPLOAD_TIMEOUT', '1 3600', '0 3601 1m'),
+  row('ERROR_BODY', 'detail flat message problem', 'Detail json toString'),
+  row('CUSTOM_CLAIM', 'https://my-app.example/claim claim', '', 'a\nb', '\0'),
+  row(
+    'CORS_ORIGINS',
+    lists('https://app.example.test', 'http://localhost:3000, https://b.example.test', 'http://[::1]:3000'),
+    `* null app.example.test https://app.example.test/ https://app.example.test/path https://app.example.test?x
+    https://user@app.example.test https://App.example.test https://app.example.test:443
+    https://app.example.test;https://b.example.test file:///etc https://a.example.test,*`,
+  ),
 ];
 
 describe.each(rows)('$name', ({ name, key, good, bad }) => {
