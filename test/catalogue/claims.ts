@@ -1,3 +1,4 @@
+import { words } from '../support/words.ts';
 import { listCases, type Make } from './row.ts';
 import type { World } from './world.ts';
 
@@ -188,22 +189,12 @@ export const claims = listCases([
     reason: 'insufficient_scope',
     cases: [
       ...[
-        '',
-        ' ',
-        'openid',
-        'read:message',
-        'read:messages2',
-        'xread:messages',
-        'READ:MESSAGES',
-        'read:*',
-        '*',
-        'read:messages,write:messages',
-        'read:messages\twrite:messages',
-        'read:messages\u00a0x',
-        'read:messages\0',
-        'read:messages\n',
-        '"read:messages"',
-        'read :messages',
+        ...words(`
+          openid read:message read:messages2 xread:messages READ:MESSAGES read:* * read:messages,write:messages
+          "read:messages"
+        `),
+        ...['', ' ', 'read:messages\twrite:messages', 'read:messages\u00a0x', 'read:messages\0'],
+        ...['read:messages\n', 'read :messages'],
       ].map((scope) => [`scope ${JSON.stringify(scope)}`, scoped({ scope })] as const),
       ['scope absent', scoped({ scope: undefined })],
       ['permissions in its place', scoped({ scope: undefined, permissions: [ourScope] })],

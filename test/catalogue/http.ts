@@ -78,14 +78,8 @@ export const http = listCases([
       [
         'method override',
         headers(({ mint }) => [
-          'X-HTTP-Method-Override',
-          'PUT',
-          'X-Original-URL',
-          '/api/public',
-          'X-Rewrite-URL',
-          '/api/public',
-          'X-Token',
-          mint(),
+          ...words('X-HTTP-Method-Override PUT X-Original-URL /api/public X-Rewrite-URL /api/public X-Token'),
+          ...[mint()],
         ]),
       ],
       [
@@ -99,30 +93,12 @@ export const http = listCases([
     source: 'RFC 3986 §6.2.2, CWE-22',
     ...notFound,
     cases: [
-      ...[
-        '/api/private/',
-        '//api/private',
-        '/api//private',
-        '/API/private',
-        '/api/Private',
-        '/api/private;x',
-        '/api/private.json',
-        '/api/private%00',
-        '/api/private%20',
-        '/api/private%2f',
-        '/api%2fprivate',
-        '/api%5cprivate',
-        '/%61pi%2Fprivate',
-        '/api/private%3f',
-        '/api/private%23',
-        '/api/%2570rivate',
-        '/api/.%2e/private',
-        '/api/..;/api/private',
-        '/.;/api/private',
-        '/api/private%0a',
-        '/api/private%c0%af',
-        '/api/ｐrivate',
-      ].map((target) => [target, path(encodeURI(target).replaceAll('%25', '%'))] as const),
+      ...words(`
+          /api/private/ //api/private /api//private /API/private /api/Private /api/private;x /api/private.json
+          /api/private%00 /api/private%20 /api/private%2f /api%2fprivate /api%5cprivate /%61pi%2Fprivate
+          /api/private%3f /api/private%23 /api/%2570rivate /api/.%2e/private /api/..;/api/private /.;/api/private
+          /api/private%0a /api/private%c0%af /api/ｐrivate
+        `).map((target) => [target, path(encodeURI(target).replaceAll('%25', '%'))] as const),
       ...words(`
         /api/%70rivate /%61pi/private /api/./private /api/public/../private /api/private?x /api/private?/api/public
         /x/../api/private

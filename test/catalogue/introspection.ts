@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { IntrospectionOptions } from '../../src/core/introspection/introspection.ts';
 import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import { words } from '../support/words.ts';
 import type { AnswerCall } from './introspection-endpoint.ts';
 import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import { hashBytes, type LibraryWorld } from './library-world.ts';
@@ -337,21 +338,8 @@ export const introspection = listLibraryCases([
     reason: 'malformed_token',
     cases: [
       ...[
-        'opaque&token_type_hint=refresh_token',
-        'opaque%26active=true',
-        'two words',
-        'a\tb',
-        'a"b',
-        'a\\b',
-        '{"a":1}',
-        'a;b',
-        '=',
-        'a=b',
-        'a\x80b',
-        'a\x85',
-        'a\xa0',
-        'a\xff',
-        '<script>',
+        ...words('opaque&token_type_hint=refresh_token opaque%26active=true a"b {"a":1} a;b = a=b <script>'),
+        ...['two words', 'a\tb', 'a\\b', 'a\x80b', 'a\x85', 'a\xa0', 'a\xff'],
       ].map((token) => [`token ${JSON.stringify(token)}`, unasked(() => token)] as const),
       ...['\0', '\r', '\n', '\x1b', '\x7f'].map(
         (character) =>

@@ -1,5 +1,6 @@
 import type { Reason } from '../../src/core/failures.ts';
 import type { SignOptions } from '../support/test-provider.ts';
+import { words } from '../support/words.ts';
 
 /** A request of a client, and the decision about it. */
 export interface HoleCase {
@@ -131,17 +132,11 @@ export const publishedHoles: readonly PublishedHole[] = [
     product: 'gateways that compare the path as it was sent',
     hole: 'the path is not normalised before rules are compared',
     here: [
-      '/public/../admin',
-      '/public/%2e%2e/admin',
-      '/public/.%2e/admin',
-      '/public/./../admin',
-      '/public//../admin',
-      '//admin',
-      '/public/..;/admin',
-      '/public\\..\\admin',
-      '/public/%5c..%5cadmin',
-      '/public/%252e%252e/admin',
-      '/public/%c0%ae%c0%ae/admin',
+      ...words(`
+        /public/../admin /public/%2e%2e/admin /public/.%2e/admin /public/./../admin /public//../admin //admin
+        /public/..;/admin /public/%5c..%5cadmin /public/%252e%252e/admin /public/%c0%ae%c0%ae/admin
+      `),
+      ...['/public\\..\\admin'],
     ].map((target) => ({ name: target, target, decision: 'ambiguous_path' })),
   },
   {

@@ -116,25 +116,13 @@ const disguises: readonly (readonly [what: string, headers: readonly string[]])[
 
 /** Other spellings of a protected path that stay below the prefix. */
 const spellings: readonly string[] = [
-  '/gate/api/%70rivate',
-  '/gate/api/%2570rivate',
-  '/gate//api/private',
-  '/gate/api//private',
-  '/gate/api/private/',
-  '/gate/api/private;x',
-  '/gate/api/private%3Bx',
-  '/gate/api/private%3Fx',
-  '/gate/api/private%2F',
-  '/gate/api%2Fprivate',
-  '/gate/api/./private',
-  '/gate/api/public/../private',
-  '/gate/api/public/%2e%2e/private',
-  '/%67ate/api/private',
-  '/GATE/api/private',
-  '/gate/API/private',
-  '/gate/api/private%00',
-  '/gate/api/private\\x',
-  '/gate%2Fapi%2Fprivate',
+  ...words(`
+    /gate/api/%70rivate /gate/api/%2570rivate /gate//api/private /gate/api//private /gate/api/private/
+    /gate/api/private;x /gate/api/private%3Bx /gate/api/private%3Fx /gate/api/private%2F /gate/api%2Fprivate
+    /gate/api/./private /gate/api/public/../private /gate/api/public/%2e%2e/private /%67ate/api/private
+    /GATE/api/private /gate/API/private /gate/api/private%00 /gate%2Fapi%2Fprivate
+  `),
+  ...['/gate/api/private\\x'],
 ];
 
 /** Paths that leave the prefix or come to it by a detour; where a proxy straightens them, no proof can fit. */

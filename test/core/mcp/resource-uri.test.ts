@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createOperationTable } from '../../../src/core/mcp/operation-table.ts';
 import { Refused } from '../../../src/core/refused.ts';
 import { showComparison } from '../../../src/core/shown-comparison.ts';
+import { words } from '../../support/words.ts';
 
 const keys = [
   'file:///docs/*',
@@ -174,30 +175,11 @@ function createSpeller(seed: number): () => string {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return list[(state >>> 8) % list.length] as T; // the index is in the list
   };
-  const parts = [
-    'admin',
-    'a',
-    'secret',
-    '..',
-    '.',
-    '',
-    ' ',
-    '\t',
-    'ä',
-    '%61dmin',
-    'admin%2F',
-    '%2e',
-    '%2e%2e',
-    '%252e',
-  ];
+  const parts = [...words('admin a secret .. . ä %61dmin admin%2F %2e %2e%2e %252e'), ...['', ' ', '\t']];
   const joints = ['/', '/', '/', '/', '\\', '%2f', '%5C', ';', '?', '#', '//', '\n', '%00', 'x', ''];
   const starts = [
-    'file:///public/',
-    'file:///public/',
-    'FILE:///public/',
-    'file:/public/',
-    'file:public/',
-    ' file:///public/',
+    ...words('file:///public/ file:///public/ FILE:///public/ file:/public/ file:public/'),
+    ...[' file:///public/'],
   ];
   return () => {
     let uri = pick(starts);
