@@ -17,7 +17,7 @@ const loadReporter: Reporter = {
  */
 export default defineConfig({
   test: {
-    // The rows of the catalogue are the tests of bad tokens and proofs.
+    // The rows of the catalogue are the tests of invalid tokens and proofs.
     include: part === 'redis' ? [redisTests] : [`test/${part}/**/*.test.ts`, 'test/catalogue/tokens.test.ts'],
     exclude: [
       // A thousand vectors that load at once: what they say of one rule, the tables of the other files say too.

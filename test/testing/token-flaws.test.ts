@@ -6,6 +6,7 @@ import { algorithms, tokenAlgs } from '../../src/core/jose/jws.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
+import { words } from '../support/words.ts';
 import { bearer, judge } from './judge.ts';
 
 const issuer = createTestIssuer();
@@ -88,46 +89,16 @@ describe('refusals by the policy of a route', () => {
 
 describe('the lists of flaws', () => {
   /** What comes of the request, of what it was sent with before, or of the server: nothing is wrong with one token or proof. */
-  const others: readonly Reason[] = [
-    'missing_credentials',
-    'unsupported_scheme',
-    'bearer_not_accepted',
-    'dpop_not_accepted',
-    'multiple_authorization_headers',
-    'missing_dpop_proof',
-    'bearer_with_dpop_proof',
-    'bad_host_header',
-    'bad_forwarded_header',
-    'unbound_token_as_dpop',
-    'missing_client_certificate',
-    'client_certificate_mismatch',
-    'unaccepted_client',
-    'malformed_client_id',
-    'malformed_jti',
-    'inactive_token',
-    'revoked_token',
-    'missing_proof_nonce',
-    'invalid_proof_nonce',
-    'proof_before_start',
-    'proof_replayed',
-    'insufficient_scope',
-    'no_accepted_scope',
-    'missing_permission',
-    'actor_required',
-    'actor_not_allowed',
-    'unaccepted_claims',
-    'unaccepted_acr',
-    'missing_auth_time',
-    'authentication_too_old',
-    'keys_unavailable',
-    'introspection_unavailable',
-    'replay_store_unavailable',
-    'replay_store_full',
-    'unexpected',
-    'audit_unavailable',
-    'token_lifetime_too_long',
-    'revocation_unknown',
-  ];
+  const others = words(`
+    missing_credentials unsupported_scheme bearer_not_accepted dpop_not_accepted multiple_authorization_headers
+    missing_dpop_proof bearer_with_dpop_proof bad_host_header bad_forwarded_header unbound_token_as_dpop
+    missing_client_certificate client_certificate_mismatch unaccepted_client malformed_client_id malformed_jti
+    inactive_token revoked_token missing_proof_nonce invalid_proof_nonce proof_before_start proof_replayed
+    insufficient_scope no_accepted_scope missing_permission actor_required actor_not_allowed unaccepted_claims
+    unaccepted_acr missing_auth_time authentication_too_old keys_unavailable introspection_unavailable
+    replay_store_unavailable replay_store_full unexpected audit_unavailable token_lifetime_too_long
+    revocation_unknown
+  `);
 
   it('every reason of a token or a proof → a flaw', () => {
     expect([...tokenFlaws, ...proofFlaws, ...others, ...reasonsElsewhere].toSorted()).toEqual(

@@ -314,66 +314,35 @@ describe('forwarded headers of a trusted peer', () => {
     expect(readUrl({ trust: 'all', headers }).origin).toBe('https://api.example');
   });
 
-  it.each([
-    ['X-Forwarded-Proto', ''],
-    ['X-Forwarded-Proto', 'ftp'],
-    ['X-Forwarded-Proto', 'wss:'],
-    ['X-Forwarded-Proto', 'wss, https'],
-    ['X-Forwarded-Proto', 'https:'],
-    ['X-Forwarded-Proto', 'https://'],
-    ['X-Forwarded-Proto', 'on'],
-    ['X-Forwarded-Proto', ',https'],
-    ['X-Forwarded-Proto', 'https,'],
-    ['X-Forwarded-Proto', 'https, http'],
-    ['X-Forwarded-Proto', 'https,https'],
-    ['X-Forwarded-Proto', 'https;http'],
-    ['X-Forwarded-Proto', 'http\u00a0,https'],
-    ['X-Forwarded-Proto', 'constructor'],
-    ['X-Forwarded-Host', ''],
-    ['X-Forwarded-Host', ','],
-    ['X-Forwarded-Host', '  ,api.example'],
-    ['X-Forwarded-Host', 'api.example,'],
-    ['X-Forwarded-Host', 'api.example, inner.example'],
-    ['X-Forwarded-Host', 'api.example,api.example'],
-    ['X-Forwarded-Host', 'user@api.example'],
-    ['X-Forwarded-Host', 'api.example/path'],
-    ['X-Forwarded-Host', 'https://api.example'],
-    ['X-Forwarded-Host', 'api.example:99999'],
-    ['X-Forwarded-Host', 'api%2eexample'],
-    ['X-Forwarded-Host', '[::1'],
-    ['X-Forwarded-Host', 'a'.repeat(256)],
-    ['X-Forwarded-Prefix', ''],
-    ['X-Forwarded-Prefix', 'v1'],
-    ['X-Forwarded-Prefix', '//'],
-    ['X-Forwarded-Prefix', '//evil.example'],
-    ['X-Forwarded-Prefix', '/a//b'],
-    ['X-Forwarded-Prefix', '/a//'],
-    ['X-Forwarded-Prefix', '/..'],
-    ['X-Forwarded-Prefix', '/../a'],
-    ['X-Forwarded-Prefix', '/a/../b'],
-    ['X-Forwarded-Prefix', '/a..b'],
-    ['X-Forwarded-Prefix', '/.'],
-    ['X-Forwarded-Prefix', '/./a'],
-    ['X-Forwarded-Prefix', '/a/.'],
-    ['X-Forwarded-Prefix', '/%2e%2e'],
-    ['X-Forwarded-Prefix', '/%2E./a'],
-    ['X-Forwarded-Prefix', '/a%2fb'],
-    ['X-Forwarded-Prefix', '/a%2Fb'],
-    ['X-Forwarded-Prefix', '/a%5cb'],
-    ['X-Forwarded-Prefix', '/a%5Cb'],
-    ['X-Forwarded-Prefix', '/a\\b'],
-    ['X-Forwarded-Prefix', '/a%'],
-    ['X-Forwarded-Prefix', '/a%4'],
-    ['X-Forwarded-Prefix', '/a%zz'],
-    ['X-Forwarded-Prefix', '/a?x'],
-    ['X-Forwarded-Prefix', '/a#x'],
-    ['X-Forwarded-Prefix', '/a b'],
-    ['X-Forwarded-Prefix', '/a, /b'],
-    ['X-Forwarded-Prefix', '/a,/b'],
-    ['X-Forwarded-Prefix', '/é'],
-    ['X-Forwarded-Prefix', '/a\n'],
-    ['X-Forwarded-Prefix', 'https://api.example/a'],
-  ])('%s: %j → bad_forwarded_header', (header, value) => {
+  // The catalogue has more, over HTTP.
+  const outsideGrammar: Readonly<Record<string, readonly string[]>> = {
+    Proto: [
+      '',
+      'wss, https',
+      'https, http',
+      'http\u00a0,https',
+      ...words('ftp wss: https: https:// on ,https https, https,https https;http constructor'),
+    ],
+    Host: [
+      ...['', '  ,api.example', 'api.example, inner.example', 'a'.repeat(256)],
+      ...words(
+        'user@api.example api.example/path https://api.example api.example:99999 api%2eexample [::1 , api.example,',
+      ),
+    ],
+    Prefix: [
+      ...['', '/a\\b', '/a b', '/a, /b', '/a\n'],
+      ...words(`
+        v1 // //evil.example /a//b /a// /.. /../a /a/../b /a..b /. /./a /a/. /%2e%2e /%2E./a /a%2fb /a%2Fb /a%5cb /a%5Cb
+        /a% /a%4 /a%zz /a?x /a#x /a,/b /é https://api.example/a
+      `),
+    ],
+  };
+
+  it.each(
+    Object.entries(outsideGrammar).flatMap(([name, values]) =>
+      values.map((value) => [`X-Forwarded-${name}`, value] as const),
+    ),
+  )('%s: %j → bad_forwarded_header', (header, value) => {
     expect(outcome({ trust: 'all', headers: { ...forwarded, [header]: value } })).toBe(
       `bad_forwarded_header: ${header}`,
     );

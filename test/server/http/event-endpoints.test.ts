@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startGate } from '../../support/gate-process.ts';
-import { openRaw, readStatuses, send } from '../../support/http-client.ts';
-import { until } from '../../support/redis-store.ts';
+import { openRaw, readStatuses } from '../../support/http-client.ts';
 import { type ServiceProcess, startService } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 
@@ -164,35 +163,3 @@ function collect(socket: Socket): { text: string } {
     });
   return received;
 }
-
-describe('the gate as the proxy: 1,500 bodies of one address that do not end', () => {
-  it('→ 256 wait, the others are closed with 408; a logout of this address is processed', async () => {
-    const gate = await startGate(provider, rules(), { ...settings, UPSTREAM: 'http://127.0.0.1:9' });
-    closers.push(() => gate.stop());
-    const open = new Set<Socket>();
-    const sockets = Array.from({ length: 1500 }, () => {
-      const socket = connect(gate.port, '127.0.0.1').on('error', () => {});
-      socket.resume().write(`${logout()}a`);
-      open.add(socket);
-      return new Promise<void>((resolve) => {
-        socket.once('data', (part: Buffer) => {
-          expect(part.toString('latin1')).toContain('HTTP/1.1 408');
-        });
-        socket.once('close', () => {
-          open.delete(socket);
-          if (open.size === 256) resolve();
-        });
-      });
-    });
-    closers.push(() => {
-      for (const socket of open) socket.destroy();
-    });
-    await Promise.race(sockets);
-    const body = 'logout_token=a';
-    const answer = await send(gate.url, '/backchannel-logout', {
-      ...{ method: 'POST', headers: ['Content-Type', 'application/x-www-form-urlencoded'], body },
-    });
-    expect(answer.status).toBe(400);
-    await until(() => open.size === 255);
-  }, 60_000);
-});

@@ -443,7 +443,7 @@ interface Row {
 const same = (text: string) => [text, text] as const;
 type Good = Row['good'];
 
-/** A row: accepted spellings as words that stay as they are, or with their values, and refused ones as words and texts. */
+/** A row: accepted spellings as words that stay unchanged, or with their values; refused spellings as words and strings. */
 function row(name: string, good: string | Good, bad: string, ...odd: readonly string[]): Row {
   const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Settings; // the test fails otherwise
   return { name, key, good: typeof good === 'string' ? words(good).map(same) : good, bad: [...words(bad), ...odd] };
