@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -40,6 +50,17 @@ function runWith(more: Readonly<Record<string, string>>, ...args: readonly strin
   });
   return { status, stdout, stderr };
 }
+
+it.each([
+  [undefined, 0, ''],
+  ['token.a == 1', 1, 'needs the package @bufbuild/cel. Install it with "npm install @bufbuild/cel".'],
+])('a rules file with "when": %j, without the package of CEL → exit status %i', (when, expected, message) => {
+  const file = join(folder, 'rules.json');
+  const issuers = { a: { issuer: 'https://id.example/', audience: 'a' } };
+  writeFileSync(file, JSON.stringify({ issuers, rules: [{ id: 'r', path: '/', when }] }));
+  const { status, stderr } = run('rules', 'check', file);
+  expect([status, stderr]).toEqual([expected, expect.stringContaining(message)]);
+});
 
 describe('without the optional packages of the local identity provider', () => {
   it('dev → says the one command that installs them', () => {
