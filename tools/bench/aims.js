@@ -107,8 +107,10 @@ const gate = (name, key, least, more = {}) => ({
 });
 
 /** Ratio of the cost of one rule with one upstream and of N rules with M upstreams. Empty if these were not measured. */
-export const rulesRatio = ({ rows }, size, count = 1) => {
-  const many = rows.find(({ size: rules, upstreams = 1 }) => rules === size && upstreams === count);
+export const rulesRatio = ({ rows }, size, count = 1, when = undefined) => {
+  const many = rows.find(
+    ({ size: rules, upstreams = 1, condition }) => rules === size && upstreams === count && condition === when,
+  );
   return many === undefined ? [] : rows[0].costs.map((cost, round) => cost / many.costs[round]);
 };
 

@@ -7,9 +7,9 @@ import { showEstimate, table } from './table.js';
 /** The table of one run. */
 export const formatRules = (part) =>
   table(
-    ['rules', 'upstreams', 'CPU µs a decision', '1 rule : N rules', '95 % interval', 'file loaded in ms'],
-    part.rows.map(({ size, upstreams = 1, costs, loaded }) => {
-      const ratio = showEstimate(estimate(rulesRatio(part, size, upstreams)));
-      return [String(size), String(upstreams), median(costs).toFixed(2), ...ratio, loaded.toFixed(0)];
+    ['rules', 'upstreams', 'condition', 'CPU µs a decision', '1 rule : N rules', '95 % interval', 'file loaded in ms'],
+    part.rows.map(({ size, upstreams = 1, condition, costs, loaded }) => {
+      const ratio = showEstimate(estimate(rulesRatio(part, size, upstreams, condition)));
+      return [String(size), String(upstreams), condition ?? '–', median(costs).toFixed(2), ...ratio, loaded.toFixed(0)];
     }),
   );

@@ -11,23 +11,37 @@ import { formatRules } from './rules-report.js';
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';
 /** The first row is what the others are compared with. */
-const sizes = [1, 100].flatMap((upstreams) => [1, 100, 10_000].map((size) => ({ size, upstreams })));
+const conditions = {
+  'on the token': "token.tenant == 'acme' && 'otp' in token.amr && token.level >= 3",
+  'on the request':
+    "token.tenant == 'acme' && request.method == 'GET' && request.headers.accept == '*/*' && path.order != '0'",
+};
+const sizes = [
+  ...[1, 100].flatMap((upstreams) => [1, 100, 10_000].map((size) => ({ size, upstreams, condition: undefined }))),
+  ...Object.keys(conditions).map((condition) => ({ size: 1, upstreams: 1, condition })),
+];
 const seconds = Math.floor(Date.now() / 1000);
 
 const pair = makeKeyPair('rsa', { modulusLength: 2048 });
 const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'RS256', use: 'sig' };
 const token = signJws(
   { alg: 'RS256', typ: 'JWT', kid: 'k' },
-  makeClaims({ issuer, audience, now: seconds, claims: { scope: 'read:orders' } }),
+  makeClaims({
+    issuer,
+    audience,
+    now: seconds,
+    claims: { scope: 'read:orders', tenant: 'acme', amr: ['pwd', 'otp'], level: 3 },
+  }),
   pair.privateKey,
 );
 
 /** The rule that decides lies in the middle of the file; the others have paths that begin as its path does. */
-async function openGate({ size, upstreams }) {
+async function openGate({ size, upstreams, condition }) {
   const rules = Array.from({ length: size }, (_, i) => ({
     id: `rule-${i}`,
-    path: i === size >> 1 ? '/orders/*/lines/**' : `/orders/${i}/items/${i}`,
+    path: i === size >> 1 ? '/orders/{order}/lines/**' : `/orders/${i}/items/${i}`,
     scopes: ['read:orders'],
+    when: conditions[condition],
     upstream: `upstream-${i % upstreams}`,
   }));
   const addresses = Array.from({ length: upstreams }, (_, i) => [`upstream-${i}`, `http://127.0.0.1:${3000 + i}`]);
@@ -41,14 +55,25 @@ async function openGate({ size, upstreams }) {
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
   const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet({ keys: [jwk] }) }], audience });
   const gate = createGate({ rules: result.rules, openServer: () => server });
-  return { size, upstreams, gate, loaded: performance.now() - startedAt, costs: /** @type {number[]} */ ([]) };
+  return {
+    size,
+    upstreams,
+    condition,
+    gate,
+    loaded: performance.now() - startedAt,
+    costs: /** @type {number[]} */ ([]),
+  };
 }
+
+const lines = new Map([
+  ['authorization', `Bearer ${token}`],
+  ['host', 'api.example.com'],
+  ['accept', '*/*'],
+]);
 
 function request(i) {
   const target = `/orders/${i % 1000}x/lines/${i % 7}?page=1`;
-  const headers = {
-    get: (name) => (name === 'authorization' ? `Bearer ${token}` : name === 'host' ? 'api.example.com' : null),
-  };
+  const headers = { get: (name) => lines.get(name) ?? null, entries: () => lines.entries() };
   return { method: 'GET', target, url: `https://api.example.com${target}`, headers };
 }
 
@@ -73,7 +98,7 @@ export async function bench({ quick, write, rounds = quick ? 5 : 15 }) {
   }
   const part = {
     date: new Date().toISOString(),
-    rows: opened.map(({ size, upstreams, costs, loaded }) => ({ size, upstreams, costs, loaded })),
+    rows: opened.map(({ gate: _, ...row }) => row),
   };
   console.log(`\n${formatRules(part)}\n`);
   if (write && !quick) savePart('rules', part);
