@@ -126,13 +126,6 @@ export async function readDeployment(
   throw new CommandFailure(`${formatProblems(read)}${advice}`, exitCodes.config);
 }
 
-/** URL of the admin listener on this host; `undefined` if it is off, or its port is unknown. */
-export function findAdmin({ adminHost, adminPort }: Settings): string | undefined {
-  if (adminPort === 'off' || adminPort === 0) return undefined;
-  const host = /^(?:0\.0\.0\.0|::)$/.test(adminHost) ? '127.0.0.1' : adminHost;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${adminPort}`;
-}
-
 async function readLocal(environment: Environment): Promise<Deployment | undefined> {
   // Loaded only without settings.
   const { findLocalService, describeLocalService } = await import('../../dev/local-service.ts');

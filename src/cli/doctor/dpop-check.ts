@@ -113,7 +113,8 @@ async function checkReplay(
   const describe = (refused: AnyResponse): string =>
     readChallenge(refused, 'error_description') ?? `status ${refused.status}`;
   if (response.status === 401 || response.status === 400) {
-    return skipped('dpop', `${first.shown} does not accept the token with its proof: ${describe(response)}`);
+    const cause = 'portcullis explain --file with the token says why';
+    return skipped('dpop', `${first.shown} refuses the token or its proof: ${describe(response)}; ${cause}`);
   }
   const again = await second.get(proven);
   if (again.status === 401) {

@@ -18,32 +18,24 @@ export interface Finding {
   readonly docs?: string;
 }
 
-interface Problem {
-  readonly seen: string;
+type Problem = Readonly<Record<'seen' | 'fix', string>> & {
   readonly expected?: string | undefined;
-  readonly fix: string;
   /** Default: the level of the table. */
   readonly level?: 'warn' | 'fail' | undefined;
-}
+};
 
-const maxLength = 300;
-
+const show = (text: string): string => showText(text, 300);
 const result =
   (level: Level) =>
-  (check: CheckName, seen: string): Finding => ({
-    ...{ check, level, seen: showText(seen, maxLength) },
-  });
+  (check: CheckName, seen: string): Finding => ({ check, level, seen: show(seen) });
 export const ok = result('ok');
 export const skipped = result('skipped');
 export const unknown = result('unknown');
 
 export function problem(name: FindingName, { seen, expected, fix, level }: Problem): Finding {
-  const row = findings[name];
-  return {
-    ...{ check: row.check, level: level ?? row.level, name, seen: showText(seen, maxLength) },
-    ...(expected !== undefined && { expected: showText(expected, maxLength) }),
-    ...{ fix: showText(fix, maxLength), docs: `doctor.md#${name}` },
-  };
+  const { check, level: usual } = findings[name];
+  const shown = expected !== undefined && { expected: show(expected) };
+  return { check, level: level ?? usual, name, seen: show(seen), ...shown, fix: show(fix), docs: `doctor.md#${name}` };
 }
 
 /** The checks, in the order of the output. */
@@ -80,21 +72,12 @@ export const findings = {
   certificate_expired: fail('tls', 'The certificate of the provider has expired, or is not valid yet.'),
   plain_http: fail('tls', 'The port of the provider speaks plain HTTP.'),
   clock_behind: fail('clock', 'This host is behind the provider by more than the clock tolerance.'),
-  clock_ahead: fail(
-    'clock',
-    'This host is ahead of the provider: tokens expire early here. A warning up to one minute.',
-  ),
+  clock_ahead: fail('clock', 'This host is ahead: tokens expire early here. A warning up to one minute.'),
   url_unreachable: fail('url', 'The service is unreachable under the URL of its clients.'),
   url_plain_http: fail('url', 'The URL begins with https, and the port speaks plain HTTP.'),
-  url_certificate: fail(
-    'url',
-    'The certificate of the URL is invalid. A warning if only its authority is unknown here.',
-  ),
+  url_certificate: fail('url', 'The certificate of the URL is invalid. A warning if only its authority is unknown.'),
   url_open: fail('url', 'The URL needs no token, or another server responds. A warning if the path may be wrong.'),
-  url_differs: fail(
-    'url',
-    'The service sees another URL than its clients: forwarded headers are missing or not trusted.',
-  ),
+  url_differs: fail('url', 'The service sees another URL: forwarded headers are missing or not trusted.'),
   prefix_stripped: fail('url', 'The proxy strips a path prefix, and the service does not know it.'),
   authorization_added: fail('url', 'A proxy adds an Authorization header to requests.'),
   authorization_stripped: fail('url', 'A proxy removes or replaces the Authorization header.'),
@@ -110,10 +93,7 @@ export const findings = {
   redis_slow: fail('redis', 'Redis responds more slowly than REPLAY_TIMEOUT.'),
   redis_evicts: warn('redis', 'Redis may evict used proofs or cutoffs when its memory is full.'),
   logout_not_sent: warn('revocation', 'The provider does not announce that it sends logout tokens.'),
-  logout_without_session: warn(
-    'revocation',
-    'Access tokens have no sid, so the logout of a session ends none of them.',
-  ),
+  logout_without_session: warn('revocation', 'Access tokens have no sid: the logout of a session ends none of them.'),
   rules_invalid: fail('rules', 'The rules of the gate are not valid.'),
   rule_doubtful: warn('rules', 'No request can reach a rule, or a weaker rule matches requests for its path.'),
   instance_unreachable: fail('dpop', 'An instance is unreachable.'),
