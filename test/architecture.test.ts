@@ -554,7 +554,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   'gate/gate.ts createGate': 124,
   'gate/proxy/gate-proxy-app.ts createGateProxyApp': 92,
   'gate/rules/open-rules.ts openRules': 85,
-  'serve/app.ts createApp': 85,
   'server/listener/http-server.ts createHttpServer': 176,
   'server/observation/audit/audit-queue.ts createAuditQueue': 85,
   'server/observation/log.ts createLog': 91,

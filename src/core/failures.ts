@@ -422,7 +422,8 @@ export const failures = {
   ),
   upstream_overloaded: unavailable(
     'The server behind this gate is busy.',
-    'The limit of requests in flight to the upstream was reached. Find out why the upstream is slow, or run more instances.',
+    'The limit of requests in flight to the upstream was reached, or the share of one client address: the line has limit. Find out why the upstream is slow, or run more instances. If client_ip is the address of a proxy, trust it, and configure it to send X-Forwarded-For.',
+    { concept: 'trustProxy' },
   ),
   upstream_timeout: rows(504, 'temporarily_unavailable')(
     'The server behind this gate did not answer in time.',

@@ -21,18 +21,23 @@ import {
 import { nameSettings } from '../server/settings/setting-names.ts';
 import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoints.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';
-import { createCors } from './cors.ts';
+import { type Cors, createCors, openCors } from './cors.ts';
 import { documentationRoutes } from './docs/documentation.ts';
 
 /** One in eight responses is cached. */
 const keptOf = 8;
 const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 
+/** A target that begins with the path of the metadata, and does not go on. */
+const metadataTarget = /-resource(?:\?|$)/;
+
 export function createApp(options: AppOptions): App {
   const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
   const names = nameSettings(settings);
   const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  const findCors = (target: string): Cors | undefined =>
+    target.startsWith(metadataPath) && metadataTarget.test(target) ? openCors : cors;
   linkMetadata(resourceServer, 'request');
   const findRoute = createRouter([
     ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
@@ -40,10 +45,8 @@ export function createApp(options: AppOptions): App {
     ...(settings.docs ? documentationRoutes(options) : []),
   ]);
   const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
-  const methodNotAllowed = plainError(errorBody, 405).with(
-    'allow',
-    cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
-  );
+  const notAllowed = plainError(errorBody, 405).with('allow', 'GET, HEAD');
+  const notAllowedWithCors = plainError(errorBody, 405).with('allow', 'GET, HEAD, OPTIONS');
   // The resource server returns the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
@@ -63,7 +66,7 @@ export function createApp(options: AppOptions): App {
     if (typeof route === 'string') return unserved[route];
     exchange.route = route.path;
     const { method } = exchange.request;
-    if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
+    if (method !== 'GET' && method !== 'HEAD') return findCors(target) === undefined ? notAllowed : notAllowedWithCors;
     try {
       const outcome = await route.respond(exchange);
       return outcome instanceof Refused ? refuse(exchange, outcome) : outcome;
@@ -72,12 +75,7 @@ export function createApp(options: AppOptions): App {
     }
   };
 
-  if (cors === undefined) return respond;
-  return async (exchange, target) => {
-    const { request } = exchange;
-    if (request.method === 'OPTIONS') return cors.preflight(request);
-    return cors.allow(await respond(exchange, target), request);
-  };
+  return addCors(respond, findCors);
 
   function respondTo(endpoint: Endpoint): Respond {
     if (endpoint.access !== 'open') return protect(endpoint);
@@ -112,6 +110,18 @@ export function createApp(options: AppOptions): App {
       return refuse(exchange, refusalOf(judged), policy);
     };
   }
+}
+
+function addCors(app: App, findCors: (target: string) => Cors | undefined): App {
+  const respondWith = async (cors: Cors, exchange: Exchange, target: string): Promise<Answer> => {
+    const { request } = exchange;
+    if (request.method === 'OPTIONS') return cors.preflight(request);
+    return cors.allow(await app(exchange, target), request);
+  };
+  return (exchange, target) => {
+    const cors = findCors(target);
+    return cors === undefined ? app(exchange, target) : respondWith(cors, exchange, target);
+  };
 }
 
 /** A constant response. RFC 9112 §3.2: an invalid Host is refused even if it is not used. */

@@ -12,6 +12,8 @@ const everyAnswer: HeaderList = [
   ...['access-control-expose-headers', 'WWW-Authenticate,DPoP-Nonce,Retry-After,X-Request-Id'],
 ];
 
+export type Cors = ReturnType<typeof createCors>;
+
 /** Origins are compared exactly. Cookies and other credentials of the browser are never allowed. */
 export function createCors(origins: readonly string[]) {
   const allowed: ReadonlySet<string> = new Set(origins);
@@ -23,3 +25,18 @@ export function createCors(origins: readonly string[]) {
   const preflight = new Answer(204, preflightHeaders, '');
   return { allow, preflight: (request: ResourceRequest) => allow(preflight, request) };
 }
+
+const openPreflight = new Answer(
+  204,
+  [
+    ...['access-control-allow-origin', '*', 'access-control-allow-methods', 'GET, HEAD, OPTIONS'],
+    ...['access-control-allow-headers', '*', 'access-control-max-age', '600'],
+  ],
+  '',
+);
+
+/** For metadata, which scripts of every origin may read, as at the gate: it contains no secret. */
+export const openCors: Cors = {
+  allow: (answer) => answer.with('access-control-allow-origin', '*'),
+  preflight: () => openPreflight,
+};

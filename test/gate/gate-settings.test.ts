@@ -1,7 +1,7 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -126,13 +126,50 @@ describe('settings of the gate', { timeout: 40_000 }, () => {
     expect(await gate.stop()).toBe(0);
   });
 
-  it('CORS_ORIGINS → one warning that names the command that reads it', async () => {
-    const gate = await start({ CORS_ORIGINS: 'https://app.example' });
+  it('PEER_SHARE behind a proxy → by client address, with or without a port, or by the proxy if it names none', async () => {
+    const held: ServerResponse[] = [];
+    const slow = createServer((_, outgoing) => held.push(outgoing));
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
+    const UPSTREAM = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`; // a TCP server
+    // Four of 4096 requests.
+    const gate = await start({ UPSTREAM, TRUST_PROXY: '127.0.0.1', PEER_SHARE: '0.001' });
+    const bearer = ['Authorization', `Bearer ${await provider.sign()}`];
+    await gate.findLog(({ event }) => event === 'keys_fetched');
+    const countRefused = async (name: (n: number) => string): Promise<number> => {
+      const calls = Array.from({ length: 6 }, (_, n) =>
+        send(gate.url, '/', { headers: [...bearer, 'X-Forwarded-For', name(n)] }),
+      );
+      const refused: Answer[] = [];
+      for (const each of calls) void each.then((answer) => answer.status === 503 && refused.push(answer));
+      await expect.poll(() => held.length + refused.length, { timeout: 10_000 }).toBe(6);
+      for (const each of held.splice(0)) each.end();
+      await Promise.all(calls);
+      return refused.length;
+    };
+    expect(await countRefused((n) => `203.0.113.9:${50_000 + n}`)).toBe(2);
+    expect(await countRefused((n) => `203.0.113.${n}:51234`)).toBe(0);
+    expect(await countRefused((n) => `198.51.100.7, [2001:db8:0:${n}::1]:443, 127.0.0.1:80`)).toBe(0);
+    expect(await countRefused((n) => `[2001:db8::${n}]:${n}`)).toBe(2);
+    expect(await countRefused(() => 'unknown')).toBe(2);
+    const limits = () => gate.logs.flatMap((line) => (line['limit'] === undefined ? [] : [line['client_ip']]));
+    await expect
+      .poll(limits)
+      .toEqual([
+        ...Array(2).fill('203.0.113.9'),
+        ...Array(2).fill(expect.stringMatching(/^2001:/)),
+        ...Array(2).fill('127.0.0.1'),
+      ]);
+    slow.close();
+    expect(await gate.stop()).toBe(0);
+  });
+
+  it('DOCS → one warning that names the command that reads it', async () => {
+    const gate = await start({ DOCS: 'false', CORS_ORIGINS: 'https://app.example' });
     expect(await gate.stop()).toBe(0);
     expect(gate.logs.filter(({ event }) => event === 'setting_unread')).toEqual([
       expect.objectContaining({
         level: 'warn',
-        setting: 'CORS_ORIGINS',
+        setting: 'DOCS',
         fix: expect.stringMatching(/portcullis serve/),
       }),
     ]);

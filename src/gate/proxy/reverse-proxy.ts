@@ -73,8 +73,10 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
     forward(forwarding, framing) {
       const { client } = forwarding;
       const ofClient = inFlightOf.get(client) ?? 0;
-      if (inFlight >= maxInFlight || (ofClient >= maxOfClient && client !== '')) {
-        forwarding.refuse(new Refused('upstream_overloaded'));
+      const isBusy = inFlight >= maxInFlight;
+      if (isBusy || (ofClient >= maxOfClient && client !== '')) {
+        const limit = isBusy ? 'requests in flight' : 'PEER_SHARE';
+        forwarding.refuse(new Refused('upstream_overloaded', { context: { limit } }));
         discardRest(forwarding.incoming);
         forwarding.onDone?.();
         return;

@@ -9,9 +9,9 @@ interface SettingLog {
 
 const rows: readonly SettingRow[] = Object.values(settingTable);
 
-/** Logs each variable that is probably a misspelt setting, and each setting that only another command reads. */
+/** Logs each variable that is probably a misspelt setting, each setting that only another command reads, and an audience that is a list. */
 export function warnOfSettings(
-  { misspellings, effective }: Pick<Extract<SettingsResult, { kind: 'settings' }>, 'misspellings' | 'effective'>,
+  { misspellings, effective, settings }: Omit<Extract<SettingsResult, { kind: 'settings' }>, 'kind'>,
   command: 'serve' | 'gate',
   log: SettingLog,
 ): void {
@@ -25,6 +25,11 @@ export function warnOfSettings(
     if (other === undefined || other === command) continue;
     const fix = `portcullis ${command} does not read it. Remove it, or run portcullis ${other}.`;
     log.write('warn', 'setting_unread', { setting: name, fix });
+  }
+  if (settings.audience.includes(',')) {
+    const list = JSON.stringify(settings.audience.split(',').map((each) => each.trim()));
+    const fix = `It is one audience, with its comma. For several, write "audience": ${list} of an issuer in the rules of a gate.`;
+    log.write('warn', 'audience_has_comma', { setting: settings.variant.names.audience, fix });
   }
 }
 

@@ -314,6 +314,12 @@ export const settingTable = {
       defaultValue: ({ defaults }) => defaults.errorBody,
       meaning: 'Form of error bodies: `detail`, `flat`, `message`, `problem`.',
     },
+    corsOrigins: {
+      schema: origins,
+      defaultValue: '',
+      meaning: 'Comma-separated origins that browsers may call from.',
+      fix: 'Set origins such as https://app.example.com: scheme, host and port, no path.',
+    },
   }),
   ...consumedBy('serve', {
     customClaim: {
@@ -323,12 +329,6 @@ export const settingTable = {
       fix: 'Set the name of a claim, such as https://my-app.example/claim.',
     },
     docs: { ...flag, defaultValue: 'true', meaning: '`true` serves `/openapi.json` and `/docs`.' },
-    corsOrigins: {
-      schema: origins,
-      defaultValue: '',
-      meaning: 'Comma-separated origins that browsers may call from.',
-      fix: 'Set origins such as https://app.example.com: scheme, host and port, no path.',
-    },
   }),
   ...consumedBy('log', {
     logIdentity: {

@@ -24,9 +24,15 @@ function warnings(
 const unread = (setting: string, command: string, other: string): string =>
   `setting_unread ${setting}: portcullis ${command} does not read it. Remove it, or run portcullis ${other}.`;
 
+const comma = (setting: string, list: string): string =>
+  `audience_has_comma ${setting}: It is one audience, with its comma. For several, write "audience": ${list} of an issuer in the rules of a gate.`;
+
 it.each<['serve' | 'gate', Readonly<Record<string, string>>, readonly string[], readonly string[]]>([
-  ['gate', { CORS_ORIGINS: 'https://app.example' }, [], [unread('CORS_ORIGINS', 'gate', 'serve')]],
-  ['gate', {}, ['--cors-origins', 'https://app.example'], [unread('CORS_ORIGINS', 'gate', 'serve')]],
+  ['gate', { CORS_ORIGINS: 'https://app.example' }, [], []],
+  ['gate', {}, ['--docs', 'false'], [unread('DOCS', 'gate', 'serve')]],
+  ['gate', {}, ['--audience', 'https://a/, https://a'], [comma('IDP_AUDIENCE', '["https://a/","https://a"]')]],
+  ['serve', { IDP_AUDIENCE: 'a,b' }, [], [comma('IDP_AUDIENCE', '["a","b"]')]],
+  ['serve', { VARIANT: 'b', IDP_AUDIENCE: '', IdpApiIdentifier: 'a,b' }, [], [comma('IdpApiIdentifier', '["a","b"]')]],
   [
     'gate',
     { DOCS: 'false', CUSTOM_CLAIM: 'c' },

@@ -226,6 +226,31 @@ describe.each(variants)('variant $name', (variant) => {
     });
   });
 
+  it('metadata → every origin may read it', async () => {
+    const path = '/.well-known/oauth-protected-resource';
+    const origin = ['Origin', 'https://inspector.example.test'];
+    for (const target of [path, `${path}?x`]) {
+      const { status, headers } = await call(target, { headers: origin });
+      expect([status, headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+    }
+    const preflight = await call(path, {
+      method: 'OPTIONS',
+      headers: [
+        ...origin,
+        'Access-Control-Request-Method',
+        'GET',
+        'Access-Control-Request-Headers',
+        'mcp-protocol-version',
+      ],
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('*');
+    const posted = await call(path, { method: 'POST', headers: origin });
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    expect((await call(`${path}x`, { headers: origin })).headers.has('access-control-allow-origin')).toBe(false);
+  });
+
   describe('documentation', () => {
     it('/openapi.json → OpenAPI 3.1 of every endpoint, and /docs names them all', async () => {
       const { json, headers } = await call('/openapi.json');
@@ -301,6 +326,15 @@ describe('variant A', () => {
     expect(options.headers.get('allow')).toBe('GET, HEAD');
     for (const { text } of [options, await send(service.url, '/api/public', { headers })]) {
       expect(text).not.toMatch(/access-control/i);
+    }
+    const path = '/.well-known/oauth-protected-resource';
+    for (const [method, status] of [
+      ['GET', 200],
+      ['HEAD', 200],
+      ['OPTIONS', 204],
+    ] as const) {
+      const metadata = await send(service.url, path, { method, headers });
+      expect([metadata.status, metadata.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
     }
   });
 });
