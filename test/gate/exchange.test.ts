@@ -37,7 +37,7 @@ const issue = (members: object = {}) => ({
   }),
 });
 
-const writeRules = (members: object = {}, exchange: object = {}): object => ({
+const writeRules = (members: object = {}, exchange: object = {}, more: readonly object[] = []): object => ({
   issuers: { main: { issuer: provider.issuer, audience: provider.audience } },
   exchanges: {
     orders: {
@@ -53,8 +53,12 @@ const writeRules = (members: object = {}, exchange: object = {}): object => ({
     { id: 'bound', path: '/bound/**', exchange: 'bound' },
     { id: 'optional', path: '/optional/**', exchange: 'orders', access: 'optional' },
     { id: 'plain', path: '/plain/**' },
+    ...more,
   ],
 });
+
+/** Only as the proxy: there the gate reads the message. */
+const mcp = { id: 'mcp', path: '/mcp', exchange: 'orders', mcp: { tools: { '*': {} } } };
 
 beforeAll(async () => {
   writeSecret('s3cret');
@@ -72,7 +76,10 @@ beforeAll(async () => {
   const adminKey = join(folder, 'admin-key');
   writeFileSync(adminKey, 'x'.repeat(32));
   [proxy, beside] = await Promise.all([
-    startGate(provider, writeRules(), { UPSTREAM: `http://${upstream.address}`, ADMIN_KEY_FILE: adminKey }),
+    startGate(provider, writeRules({}, {}, [mcp]), {
+      UPSTREAM: `http://${upstream.address}`,
+      ADMIN_KEY_FILE: adminKey,
+    }),
     startGate(provider, writeRules()),
   ]);
 });
@@ -96,7 +103,7 @@ const reasonOf = async (gate: GateProcess, { headers }: { readonly headers: Read
   gate.findLog(({ id }) => id === headers.get('x-request-id'));
 
 describe('as the proxy', () => {
-  it('the upstream gets its own token, and the caller’s never; MCP servers must not pass it on', async () => {
+  it('the upstream gets its own token, and the caller’s never', async () => {
     const token = await sign('alice');
     for (let n = 0; n < 3; n++) await send(proxy.url, '/orders/1', { headers: bearer(token) });
     expect(sentTokens()).toEqual(Array.from({ length: 3 }, () => 'Bearer for-alice-1'));
@@ -109,6 +116,15 @@ describe('as the proxy', () => {
       },
     ]);
     expect(JSON.stringify(proxy.logs)).not.toMatch(/for-alice|eyJ/);
+  });
+
+  it('a message of MCP → the MCP server gets its own token, and never the one of its client', async () => {
+    const token = await sign('alice');
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'notes' } });
+    const headers = [...bearer(token), 'Content-Type', 'application/json'];
+    expect((await send(proxy.url, '/mcp', { method: 'POST', headers, body })).status).toBe(200);
+    expect([sentTokens(), upstream.received[0]?.body]).toEqual([['Bearer for-alice-1'], body]);
+    expect(JSON.stringify(upstream.received)).not.toContain(token);
   });
 
   it('two callers and two exchanges → tokens of their own, also on one connection', async () => {

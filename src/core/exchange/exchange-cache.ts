@@ -8,6 +8,12 @@ export interface ExchangedToken {
   readonly expiresAt: number;
 }
 
+/** The complete token of a caller, and the prefix of the keys of its target. */
+export interface ExchangeKey {
+  readonly target: string;
+  readonly subject: string;
+}
+
 /** The outcome of an exchange. */
 export interface CachedExchange {
   /** `undefined` once it was discarded. */
@@ -30,7 +36,14 @@ interface Owner {
   bytes: number;
 }
 
-interface Entry extends CachedExchange {
+/** An outcome in the cache. */
+export interface ExchangeEntry extends CachedExchange {
+  /** False once it has left the cache. */
+  isCached: boolean;
+}
+
+interface Entry extends ExchangeEntry {
+  readonly subject: string;
   readonly caller: string;
   readonly owner: Owner;
   readonly size: number;
@@ -41,19 +54,24 @@ export type ExchangeCache = ReturnType<typeof createExchangeCache>;
 
 /** Bytes of an entry in addition to the two tokens. */
 const bytesPerEntry = 1024;
+/** Characters at the end of a token that an entry is found by: of its signature, if it is a JWT. */
+const tailLength = 43;
 /** Callers whose parts fill the cache. */
 const partsPerCache = 16;
 
 /**
  * Creates an empty cache. Exchanges share it, each under a prefix of keys. A caller has a part of it: its next entry evicts its
- * own oldest ones.
+ * own oldest ones. An entry is found by the end of the caller's token, and then compared completely: a hash of the complete
+ * token would cost more than the rest of a decision.
  */
 export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
   const part = maxBytes / partsPerCache;
   const owners = new Map<string, Owner>();
   const entries = new LRUCache<string, Entry>({
     maxSize: maxBytes,
-    dispose({ caller, owner, size, release }, key) {
+    dispose(entry, key) {
+      const { caller, owner, size, release } = entry;
+      entry.isCached = false;
       release();
       owner.bytes -= size;
       owner.keys.delete(key);
@@ -69,10 +87,14 @@ export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
     close(prefix: string): void {
       for (const key of [...entries.keys()]) if (key.startsWith(prefix)) entries.delete(key);
     },
-    get: (key: string): CachedExchange | undefined => entries.get(key),
-    set(key: string, caller: string, cached: CachedExchange): void {
+    get({ target, subject }: ExchangeKey): ExchangeEntry | undefined {
+      const entry = entries.get(target + subject.slice(-tailLength));
+      return entry?.subject === subject ? entry : undefined;
+    },
+    set({ target, subject }: ExchangeKey, caller: string, cached: CachedExchange): void {
+      const key = target + subject.slice(-tailLength);
       const { result } = cached;
-      const size = bytesPerEntry + key.length + (isToken(result) ? result.token.length : 0);
+      const size = bytesPerEntry + key.length + subject.length + (isToken(result) ? result.token.length : 0);
       entries.delete(key);
       if (size > part) {
         cached.release();
@@ -83,12 +105,16 @@ export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
         if (owner.bytes + size <= part) break;
         entries.delete(oldest);
       }
-      entries.set(key, { ...cached, caller, owner, size }, { size });
+      entries.set(key, { ...cached, subject, caller, owner, size, isCached: true }, { size });
       owner.keys.add(key);
       owner.bytes += size;
       owners.set(caller, owner);
     },
-    delete: (key: string): boolean => entries.delete(key),
+    /** Deletes an entry, unless another token has replaced it. */
+    delete({ target, subject }: ExchangeKey): void {
+      const key = target + subject.slice(-tailLength);
+      if (entries.peek(key)?.subject === subject) entries.delete(key);
+    },
     status: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
   };
 }

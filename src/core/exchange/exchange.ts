@@ -3,7 +3,13 @@ import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { type Evidence, Refused } from '../refused.ts';
 import { type Access, type AdmittedToken, findAdmitted } from '../resource-server/access.ts';
 import { refuseEnded } from '../resource-server/token-watch.ts';
-import { type ExchangeCache, type ExchangedToken, isToken } from './exchange-cache.ts';
+import {
+  type ExchangeCache,
+  type ExchangedToken,
+  type ExchangeEntry,
+  type ExchangeKey,
+  isToken,
+} from './exchange-cache.ts';
 import {
   createExchangeRequest,
   type ExchangeTarget,
@@ -47,16 +53,19 @@ export function openExchange(
   const fair = createFairCalls(limitCalls(maxCalls, timeoutSeconds));
   const prefix = cache.open();
   const inFlight = new Map<string, Promise<Result>>();
+  /** The last entry of each verified token: the runtime finds an object faster than a string. */
+  const recent = new WeakMap<object, RecentEntry>();
 
   /** Requests a token once it has its turn. */
-  function start(key: string, admitted: AdmittedToken, target: PreparedTarget): Result | Promise<Result> {
+  function start(key: ExchangeKey, admitted: AdmittedToken, target: PreparedTarget): Result | Promise<Result> {
     const attest = (result: Result): Result =>
       result instanceof Refused ? result.attest(evidenceOf(admitted)) : result;
     const turnAway = (): Result => refuseUnavailable(new ProviderError('too_many_calls'));
     const call = fair.run(nameCaller(admitted), () => exchange(key, admitted, target), turnAway);
     if (call === undefined) return attest(turnAway());
-    const flight = call.then(attest).finally(() => inFlight.delete(key));
-    inFlight.set(key, flight);
+    const complete = key.target + key.subject;
+    const flight = call.then(attest).finally(() => inFlight.delete(complete));
+    inFlight.set(complete, flight);
     return flight;
   }
 
@@ -71,10 +80,17 @@ export function openExchange(
       const { token, credentials, now } = admitted;
       const ended = refuseEnded(admitted, { now, until: 'expiry' });
       if (ended !== undefined) return ended;
-      const key = target.key + credentials.token;
+      const time = now();
+      const last = recent.get(token.claims);
+      if (last?.target === target && time < last.until && last.entry.isCached) return last.result;
+      const key = { target: target.key, subject: credentials.token };
       const known = cache.get(key);
-      if (known?.result !== undefined && now() < known.until) return known.result;
-      const asked = inFlight.get(key);
+      if (known?.result !== undefined && time < known.until) {
+        const until = Math.min(known.until, time + recentSeconds);
+        recent.set(token.claims, { target, entry: known, result: known.result, until });
+        return known.result;
+      }
+      const asked = inFlight.get(target.key + credentials.token);
       if (asked !== undefined) return asked;
       const isBound = bound !== 'allow' && Object.hasOwn(token.claims, 'cnf');
       if (token.claims.iss === issuer && !isBound) return start(key, admitted, target);
@@ -83,11 +99,11 @@ export function openExchange(
     },
     discard(access, target, used) {
       const admitted = readAdmitted(access);
-      const key = target.key + admitted.credentials.token;
+      const key = { target: target.key, subject: admitted.credentials.token };
       const time = admitted.now();
       const known = cache.get(key);
       // Another request has discarded it before.
-      if (known?.result !== used) return inFlight.has(key) || isToken(known?.result);
+      if (known?.result !== used) return inFlight.has(key.target + key.subject) || isToken(known?.result);
       if (time < known.discardedAt + discardSeconds) return false;
       cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time, release: noRelease });
       return true;
@@ -105,7 +121,7 @@ function createCachedExchange(
   cache: ExchangeCache,
   onExchange: (outcome: ExchangeOutcome, seconds: number) => void,
 ) {
-  return async (key: string, admitted: AdmittedToken, target: PreparedTarget): Promise<Result> => {
+  return async (key: ExchangeKey, admitted: AdmittedToken, target: PreparedTarget): Promise<Result> => {
     const { revocations, now } = admitted;
     const { claims } = admitted.token;
     // It may have had to wait for its turn.
@@ -133,6 +149,17 @@ function createCachedExchange(
     return late ?? (isRevoked ? new Refused('exchange_unavailable', { context: { why: 'revocation' } }) : result);
   };
 }
+
+interface RecentEntry {
+  readonly target: PreparedTarget;
+  readonly entry: ExchangeEntry;
+  readonly result: Result;
+  /** Seconds since the epoch. */
+  readonly until: number;
+}
+
+/** Seconds until the cache is queried again, which evicts what is not used. */
+const recentSeconds = 1;
 
 const noRelease = (): void => {};
 

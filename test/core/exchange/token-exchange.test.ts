@@ -6,6 +6,7 @@ import { createExchangeCache } from '../../../src/core/exchange/exchange-cache.t
 import type { ExchangeTarget, TokenExchangeOptions } from '../../../src/core/exchange/exchange-request.ts';
 import { createTokenExchange } from '../../../src/core/exchange/token-exchange.ts';
 import { AccessError } from '../../../src/core/failures.ts';
+import { createIntrospection } from '../../../src/core/introspection/introspection.ts';
 import type { Fetch } from '../../../src/core/outbound/http-client.ts';
 import { Refused } from '../../../src/core/refused.ts';
 import type { Access } from '../../../src/core/resource-server/access.ts';
@@ -286,6 +287,35 @@ describe('the cache', () => {
     expect(new Set(await Promise.all(all)).size).toBe(all.length);
   });
 
+  it('opaque tokens with one end → each its own exchange, at the same time too', async () => {
+    const { exchange, calls, state } = open();
+    const introspection = createIntrospection({
+      ...{ endpoint: 'https://issuer.test/introspect', issuer: issuer.issuer, clientId: 'api', clientSecret: 's' },
+      fetch: async (_url, { body = '' }) => {
+        const sub = new URLSearchParams(body).get('token')?.[0];
+        const text = JSON.stringify({ active: true, sub, aud: issuer.audience, exp: start + 600, client_id: 'c' });
+        return { status: 200, redirected: false, headers: new Headers(), body: new Blob([text]).stream() };
+      },
+    });
+    const server = createResourceServer({
+      issuers: [issuer],
+      audience: issuer.audience,
+      introspection,
+      now: () => time,
+    });
+    const admitOpaque = (first: string) => {
+      const headers = { authorization: `Bearer ${first}${'x'.repeat(60)}` };
+      return server.authorize(new Request(issuer.audience, { headers }));
+    };
+    const callers = await Promise.all(['a', 'b', 'a', 'b'].map(admitOpaque));
+    state.answer = ({ form }) => issued(`for-${form['subject_token']?.[0]}`);
+    const tokens = async () =>
+      (await Promise.all(callers.map((each) => exchange.exchange(each, orders)))).map(({ token }) => token);
+    expect(await tokens()).toEqual(['for-a', 'for-b', 'for-a', 'for-b']);
+    expect(calls.length).toBe(2);
+    expect(await tokens()).toEqual(['for-a', 'for-b', 'for-a', 'for-b']);
+  });
+
   it('a target that ends like the token of another begins → another exchange', async () => {
     const cache = createExchangeCache();
     const { fetch } = script();
@@ -426,6 +456,17 @@ describe('a token that an upstream refused', () => {
     expect((await take()).token).toBe('new-2');
     time += 10;
     expect(discard(second)).toBe(true);
+    expect((await take()).token).toBe('new-3');
+  });
+
+  it('after many uses → is discarded; at its end, it is exchanged again', async () => {
+    const { take, discard, calls } = await prepare();
+    const uses = [await take(), await take(), await take()];
+    expect([new Set(uses).size, calls.length, discard(uses[0] as never)]).toEqual([1, 1, true]);
+    expect([(await take()).token, (await take()).token, (await take()).token]).toEqual(['new-2', 'new-2', 'new-2']);
+    time += 289;
+    expect((await take()).token).toBe('new-2');
+    time += 1;
     expect((await take()).token).toBe('new-3');
   });
 
