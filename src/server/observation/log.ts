@@ -97,35 +97,34 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     unconfirmed = 0;
   });
   destination.on('drop', (lines) => {
-    dropped += countLines(String(lines));
+    dropped += String(lines).split('\n').length - 1;
   });
-  const deliver = (lines: string): void => {
-    if (failedAt !== undefined && performance.now() - failedAt < retryInterval) {
-      dropped += countLines(lines);
-      return;
-    }
-    unconfirmed += countLines(lines);
-    destination.write(lines);
-  };
   const format = style === 'json' ? formatJson : formatPretty;
   const formatRequest = style === 'json' ? formatRequestJson : (line: RequestLine) => format(parseRequestJson(line));
   let selected = selection;
   // Lines of requests are written in batches: each write is a system call on another thread.
   let batch = '';
   let batchSize = 0;
+  let batchCount = 0;
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     clearTimeout(timer);
     timer = undefined;
-    if (batch !== '') deliver(batch);
+    if (failedAt !== undefined && performance.now() - failedAt < retryInterval) dropped += batchCount;
+    else if (batch !== '') {
+      unconfirmed += batchCount;
+      destination.write(batch);
+    }
     batch = '';
     batchSize = 0;
+    batchCount = 0;
   };
   const add = (line: string): void => {
     const size = shared ? Buffer.byteLength(line) : line.length;
     if (batchSize + size > maxBatch) send();
     batch += line;
     batchSize += size;
+    batchCount++;
   };
   // Formatting many lines together is faster than one between two requests.
   let requests: RequestLine[] = [];
@@ -166,12 +165,6 @@ export function createLog({ fd, style, shared = false, selection = everything }:
       });
     },
   };
-}
-
-function countLines(lines: string): number {
-  let count = 0;
-  for (let at = lines.indexOf('\n'); at >= 0; at = lines.indexOf('\n', at + 1)) count++;
-  return count;
 }
 
 interface Entry {

@@ -145,6 +145,8 @@ function readStatus({ headersSent, statusCode }: ServerResponse): number {
   return headersSent || statusCode === switchingProtocols ? statusCode : clientDisconnected;
 }
 
+const schemes = ['none', 'Bearer', 'DPoP'];
+
 /** Registers the metrics of requests. Labels are bounded: routes or rules, statuses, schemes, reasons and configured issuers. */
 function countRequests(metrics: Metrics) {
   const requests = metrics.counter(
@@ -170,7 +172,8 @@ function countRequests(metrics: Metrics) {
       const { route, routeKind, reason, scheme = 'none' } = exchange;
       const issuer = readIssuer(exchange);
       findLatency([route, routeKind, ''], () => latency.series(`{${routeKind}="${route}"}`)).observe(seconds);
-      findRequests([route, `${status} ${scheme}`, issuer], () => {
+      // A number is found faster than a string that is put together.
+      findRequests([route, status * 4 + schemes.indexOf(scheme), issuer], () => {
         const labels = `${routeKind}="${route}",status="${status}",scheme="${scheme}",issuer="${escapeLabel(issuer)}"`;
         return requests.series(`{${labels}}`);
       }).value++;
@@ -181,16 +184,16 @@ function countRequests(metrics: Metrics) {
   };
 }
 
-type FindSeries<T> = (labels: readonly [string, string, string], find: () => T) => T;
+type FindSeries<T> = (labels: readonly [string, string | number, string], find: () => T) => T;
 
 /** Finds a series without its label part: to format it for each request takes 0.6 µs. */
 function createFinder<T>(): FindSeries<T> {
-  const known = new Map<string, Map<string, Map<string, T>>>();
+  const known = new Map<string, Map<string | number, Map<string, T>>>();
   return ([one, two, three], find) => {
     const found = known.get(one)?.get(two)?.get(three);
     if (found !== undefined) return found;
     const series = find();
-    const ones = known.get(one) ?? new Map<string, Map<string, T>>();
+    const ones = known.get(one) ?? new Map<string | number, Map<string, T>>();
     const twos = ones.get(two) ?? new Map<string, T>();
     known.set(one, ones.set(two, twos.set(three, series)));
     return series;
