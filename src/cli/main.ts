@@ -3,7 +3,7 @@ import * as modules from 'node:module';
 import { join } from 'node:path';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { commandTable, isCommand } from './commands/command-table.ts';
-import { refuseOldNode } from './node-version.ts';
+import { refuseRuntime } from './node-version.ts';
 
 // Any version of Node must parse these imports; other modules are loaded after the check below.
 
@@ -23,7 +23,7 @@ async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
 }
 
 async function main(): Promise<number> {
-  const problem = refuseOldNode(process.versions.node);
+  const problem = refuseRuntime(process.versions.node);
   if (problem !== undefined) {
     process.stderr.write(`${problem}\n`);
     return exitCodes.unavailable;

@@ -4,9 +4,8 @@ const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?
 /** True on workerd, the runtime of Cloudflare Workers: it differs from Node where others do not. */
 const onWorkerd = navigator?.userAgent === 'Cloudflare-Workers';
 
-/** Runtimes with their own modules for some of Node's, and for some packages. */
+/** Bun has its own modules for some of Node's, and for some packages. */
 export const onBun: boolean = 'Bun' in globalThis;
-export const onDeno: boolean = 'Deno' in globalThis;
 
 /** The first on workerd, the second everywhere else. */
 export function pickByPlatform<T>({ workerd, others }: { readonly workerd: T; readonly others: T }): T {

@@ -3,23 +3,29 @@ import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { refuseOldNode } from '../../src/cli/node-version.ts';
+import { refuseRuntime } from '../../src/cli/node-version.ts';
 
 const run = promisify(execFile);
 const main = 'dist/cli/main.js';
 
 describe('an old Node', () => {
   it.each(['18.20.8', '16.0.0', '20.18.9', '19.9.0'])('%s → one line that names the version', (version) =>
-    expect(refuseOldNode(version)).toBe(`portcullis needs Node 20.19.0 or newer; this is Node ${version}.`),
+    expect(refuseRuntime(version)).toBe(`portcullis needs Node 20.19.0 or newer; this is Node ${version}.`),
   );
 
   it.each(['20.19.0', '20.20.2', '22.0.0', '26.1.0'])('%s → nothing to say', (version) =>
-    expect(refuseOldNode(version)).toBeUndefined(),
+    expect(refuseRuntime(version)).toBeUndefined(),
+  );
+
+  it.each(['Bun', 'Deno'])('%s, with any version → the library is named', (name) =>
+    expect(refuseRuntime('24.3.0', { [name]: {} })).toBe(
+      `portcullis runs its commands on Node only. On ${name}, use the library.`,
+    ),
   );
 
   it('is the one that package.json says', () => {
     const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
-    expect(refuseOldNode('1.0.0')).toContain(` ${engines.node.replace('>=', '')} `);
+    expect(refuseRuntime('1.0.0')).toContain(` ${engines.node.replace('>=', '')} `);
   });
 
   it.each(['serve', '--version', 'token'])(

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { onBun, onDeno } from '../../core/platform.ts';
 import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { ConnectionLimit } from './connection-limit.ts';
@@ -84,10 +83,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Node 24.10 and later: a request without a body costs no stream events.
     optimizeEmptyRequests: true,
   };
-  // Bun and Deno parse outside the stream, so they accept and serve in one server.
-  const isNode = !onBun && !onDeno;
-  const server = isNode ? createServer(settings) : (createTlsServer ?? createServer)(settings);
-  const acceptor = isNode ? (createTlsServer ?? createNetServer)(acceptorOptions) : server;
+  const server = createServer(settings);
+  const acceptor = (createTlsServer ?? createNetServer)(acceptorOptions);
   const intake = createIntake(options.peers);
   const sockets = new Set<Socket>();
   const clients = new Set<ClientConnection>();
@@ -127,11 +124,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       handshakes.delete(client);
       if (sockets.size === 0) whenNone();
     });
-    if (!isNode) return;
     if (createTlsServer === undefined) serve(socket, peer);
     else handshakes.set(client, { socket, peer, openedAt: performance.now() });
   });
-  if (isNode && createTlsServer !== undefined) {
+  if (createTlsServer !== undefined) {
     acceptor.on('secureConnection', (socket: Socket) => {
       const client = nameClient(socket);
       const handshake = handshakes.get(client);
@@ -147,7 +143,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   }
 
   const count = (listener: RequestListener): RequestListener => {
-    if (!isNode) return listener;
     return (incoming, outgoing) => {
       const client = clientOf(incoming);
       // Node continues to parse the bytes that it has read.
@@ -176,39 +171,32 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.maxHeadersCount = 0;
   // A socket reports the timeout after one to two times its value if the client takes no byte.
   const progressTimeout = (unreadTimeout * 1000) / 2;
-  if (isNode) {
-    server.setTimeout(progressTimeout, (socket) => {
-      const client = socket as unknown as ClientConnection; // `serve` created it
-      const isIdle = !client.isWaiting && client.unsentBytes === 0;
-      const isStuck = client.unsentBytes > 0 && client.idle >= progressTimeout;
-      // A client that does not end its side after the last response is not awaited.
-      if (isIdle || isStuck || client.writableFinished) client.destroy();
-      else client.setTimeout(progressTimeout);
-    });
-  }
+  server.setTimeout(progressTimeout, (socket) => {
+    const client = socket as unknown as ClientConnection; // `serve` created it
+    const isIdle = !client.isWaiting && client.unsentBytes === 0;
+    const isStuck = client.unsentBytes > 0 && client.idle >= progressTimeout;
+    // A client that does not end its side after the last response is not awaited.
+    if (isIdle || isStuck || client.writableFinished) client.destroy();
+    else client.setTimeout(progressTimeout);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const client = isNode ? (socket as unknown as ClientConnection) : undefined; // `serve` created it
+    const client = socket as unknown as ClientConnection; // `serve` created it
     // A client that disconnects has sent nothing malformed.
     if (goneCodes.has(error.code ?? '')) return void socket.destroy();
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
-    const isFirst = client === undefined || client.breakOff(respond);
-    if (isFirst) options.onMalformed?.(status);
-    if (!isNode) respond();
+    if (client.breakOff(respond)) options.onMalformed?.(status);
   });
   // Without a listener Node closes the connection itself, before the pending response is sent.
   server.on('connect', (_incoming, socket) => {
-    if (!isNode) return void socket.destroy();
     const client = socket as unknown as ClientConnection; // `serve` created it
     client.breakOff(() => client.destroySoon());
   });
   // The checks of the timeouts begin with this event, and this server never listens.
-  if (isNode) server.emit('listening');
+  server.emit('listening');
 
   /** Closes connections that are idle, and those without a first byte after the time limit. */
   const closeIdle = (): void => {
-    // On Node this would close connections whose responses were written and not sent yet.
-    if (!isNode) server.closeIdleConnections();
     const latest = performance.now() - firstByteTimeout * 1000;
     for (const client of clients) {
       if (client.isIdle && (client.socket.bytesRead > 0 || client.openedAt <= latest)) client.destroy();

@@ -1,7 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto';
-import type { Server as HttpServer, ServerOptions } from 'node:http';
-import type { Server, TLSSocket, TlsOptions } from 'node:tls';
-import { onBun, onDeno } from '../../core/platform.ts';
+import type { ServerOpts } from 'node:net';
+import type { Server, TLSSocket } from 'node:tls';
 import { codeOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
@@ -9,7 +8,7 @@ import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log, LogFields } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 
-export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;
+export type CreateTlsServer = (options: ServerOpts) => Server;
 
 /** Seconds for the TLS handshake, as for the headers of a request. */
 const handshakeSeconds = 10;
@@ -32,10 +31,7 @@ export async function openTls({
   const { tlsCert, tlsKey, tlsClientCa } = settings;
   if (tlsCert === '') return undefined;
   // Loading it delays the start, and usually a proxy terminates TLS.
-  const { createSecureContext, createServer: createAcceptor } = await import('node:tls');
-  const createServer = (onBun || onDeno ? (await import('node:https')).createServer : createAcceptor) as (
-    options: ServerOptions & TlsOptions,
-  ) => HttpServer & Server; // of both, what the runtime uses
+  const { createSecureContext, createServer } = await import('node:tls');
   /** Content of the files at the last read, also if they were unusable. */
   let seen = '';
   const identify = (): string => [tlsCert, tlsKey, tlsClientCa].map((file) => digestFile(file)).join();
