@@ -9,6 +9,9 @@ const chunkedHead = (world: World): readonly string[] => [
   'Transfer-Encoding: chunked',
 ];
 
+const withLines = (...lines: readonly string[]) => get('/api/private', () => lines);
+const withHost = (host: string) =>
+  raw(() => ['GET /api/private HTTP/1.1', `Host: ${host}`, 'Connection: close', 'Authorization: Bearer x']);
 const malformedBody = { early: noCredentials };
 
 /** Attacks by the bytes of a message. */
@@ -19,21 +22,15 @@ export const httpFraming = listCases([
       'RFC 9112 §6.1, §11.2, CVE-2022-32213, CVE-2022-32214, CVE-2022-32215, CVE-2023-30589, CVE-2024-22019, CVE-2024-27982',
     ...badRequest,
     cases: [
-      [
-        'Content-Length and Transfer-Encoding',
-        get('/api/private', () => ['Content-Length: 4', 'Transfer-Encoding: chunked']),
-      ],
-      ['two Content-Length', get('/api/private', () => ['Content-Length: 4', 'Content-Length: 5'])],
-      ['Content-Length a list', get('/api/private', () => ['Content-Length: 4, 5'])],
-      ['Content-Length negative', get('/api/private', () => ['Content-Length: -1'])],
-      ['Content-Length with a plus', get('/api/private', () => ['Content-Length: +4'])],
-      ['Content-Length in hexadecimal', get('/api/private', () => ['Content-Length: 0x4'])],
-      [
-        'Transfer-Encoding of two, chunked not last',
-        get('/api/private', () => ['Transfer-Encoding: chunked, identity']),
-      ],
-      ['Transfer-Encoding unknown', get('/api/private', () => ['Transfer-Encoding: xchunked'])],
-      ['Transfer-Encoding folded', get('/api/private', () => ['Transfer-Encoding:', ' chunked', 'Content-Length: 4'])],
+      ['Content-Length and Transfer-Encoding', withLines('Content-Length: 4', 'Transfer-Encoding: chunked')],
+      ['two Content-Length', withLines('Content-Length: 4', 'Content-Length: 5')],
+      ['Content-Length a list', withLines('Content-Length: 4, 5')],
+      ['Content-Length negative', withLines('Content-Length: -1')],
+      ['Content-Length with a plus', withLines('Content-Length: +4')],
+      ['Content-Length in hexadecimal', withLines('Content-Length: 0x4')],
+      ['Transfer-Encoding of two, chunked not last', withLines('Transfer-Encoding: chunked, identity')],
+      ['Transfer-Encoding unknown', withLines('Transfer-Encoding: xchunked')],
+      ['Transfer-Encoding folded', withLines('Transfer-Encoding:', ' chunked', 'Content-Length: 4')],
       ['space before a colon', withLine(() => 'Content-Length : 4')],
       [
         'space in front of the first header',
@@ -69,22 +66,10 @@ export const httpFraming = listCases([
           'Connection: close',
         ]),
       ],
-      [
-        'Host with a path',
-        raw(() => ['GET /api/private HTTP/1.1', 'Host: a/api/public?', 'Connection: close', 'Authorization: Bearer x']),
-      ],
-      [
-        'Host with user information',
-        raw(() => ['GET /api/private HTTP/1.1', 'Host: a@b', 'Connection: close', 'Authorization: Bearer x']),
-      ],
-      [
-        'Host with two dots',
-        raw(() => ['GET /api/private HTTP/1.1', 'Host: a..b', 'Connection: close', 'Authorization: Bearer x']),
-      ],
-      [
-        'Host with a percent escape',
-        raw(() => ['GET /api/private HTTP/1.1', 'Host: a%41', 'Connection: close', 'Authorization: Bearer x']),
-      ],
+      ['Host with a path', withHost('a/api/public?')],
+      ['Host with user information', withHost('a@b')],
+      ['Host with two dots', withHost('a..b')],
+      ['Host with a percent escape', withHost('a%41')],
       ['absolute form', get('http://evil.example.test/api/private'), noCredentials],
       ['absolute form of another scheme', get('gopher://evil.example.test/api/private'), badRequest],
       ['target without a slash', get('api/private'), badRequest],
@@ -103,12 +88,12 @@ export const httpFraming = listCases([
       ],
       [
         'upgrade to another protocol',
-        get('/api/private', () => [
+        withLines(
           'Connection: Upgrade',
           'Upgrade: websocket',
           'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
           'Sec-WebSocket-Version: 13',
-        ]),
+        ),
         noCredentials,
       ],
     ],
