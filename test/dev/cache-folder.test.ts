@@ -10,9 +10,7 @@ test.each([
   [undefined, join(homedir(), '.cache', 'portcullis')],
   ['', join(homedir(), '.cache', 'portcullis')],
   ['relative', join(homedir(), '.cache', 'portcullis')],
-])('XDG_CACHE_HOME %s → %s', (XDG_CACHE_HOME, folder) => {
-  expect(findCacheFolder({ XDG_CACHE_HOME })).toBe(folder);
-});
+])('XDG_CACHE_HOME %s → %s', (XDG_CACHE_HOME, folder) => expect(findCacheFolder({ XDG_CACHE_HOME })).toBe(folder));
 
 test('folder → made with its parents, and closed to others even where it was open', async () => {
   const base = await mkdtemp(join(tmpdir(), 'portcullis-'));
@@ -23,6 +21,5 @@ test('folder → made with its parents, and closed to others even where it was o
   await rm(base, { recursive: true });
 });
 
-test('folder that cannot be made → LocalIdpFailure', async () => {
-  await expect(makeCacheFolder('/dev/null/portcullis')).rejects.toThrow(LocalIdpFailure);
-});
+test('folder that cannot be made → LocalIdpFailure', () =>
+  expect(makeCacheFolder('/dev/null/portcullis')).rejects.toThrow(LocalIdpFailure));

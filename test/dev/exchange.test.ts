@@ -21,9 +21,7 @@ beforeAll(async () => {
   rules = /^Rules +(\S+)/m.exec(dev.output)?.[1] ?? '';
   token = (await run(['token', '--sub', 'alice', '--scope', 'read:messages'])).stdout.trim();
 });
-afterAll(async () => {
-  await Promise.all([dev?.stop(), upstream?.close()]);
-});
+afterAll(() => Promise.all([dev?.stop(), upstream?.close()]));
 
 it('dev --upstream --exchange, and curl → the upstream has its own token of the caller (oidc-provider)', async () => {
   const headers = ['Authorization', `Bearer ${token}`];

@@ -30,9 +30,7 @@ test('kept identity → read back unchanged', async () => {
   expect(await readdir(folder)).toEqual(['identity']);
 });
 
-test('nothing kept → undefined', async () => {
-  expect(await readIdentity(folder)).toBeUndefined();
-});
+test('nothing kept → undefined', async () => expect(await readIdentity(folder)).toBeUndefined());
 
 test('several starts at once → one identity for all', async () => {
   const [first, ...others] = await Promise.all(Array.from({ length: 4 }, () => ensureIdentity(folder, now)));

@@ -10,20 +10,18 @@ describe('loadOptional', () => {
     await expect(loading).rejects.toThrow('npm install --save-dev oidc-provider@9 @peculiar/x509@2');
   });
 
-  test.each([new TypeError('broken package'), undefined])('other error (%s) → unchanged', async (error) => {
-    await expect(loadOptional(() => Promise.reject(error))).rejects.toBe(error);
-  });
+  test.each([new TypeError('broken package'), undefined])('other error (%s) → unchanged', (error) =>
+    expect(loadOptional(() => Promise.reject(error))).rejects.toBe(error),
+  );
 });
 
-describe('loadLibraries', () => {
-  test('loaded once, without changes to Reflect or the console', async () => {
-    const target: Pick<Console, 'info' | 'warn'> = console;
-    const before = [target.info, target.warn, Reflect.ownKeys(Reflect)];
-    const first = loadLibraries();
-    expect(loadLibraries()).toBe(first);
-    await first;
-    expect([target.info, target.warn, Reflect.ownKeys(Reflect)]).toEqual(before);
-  });
+test('loadLibraries: loaded once, without changes to Reflect or the console', async () => {
+  const target: Pick<Console, 'info' | 'warn'> = console;
+  const before = [target.info, target.warn, Reflect.ownKeys(Reflect)];
+  const first = loadLibraries();
+  expect(loadLibraries()).toBe(first);
+  await first;
+  expect([target.info, target.warn, Reflect.ownKeys(Reflect)]).toEqual(before);
 });
 
 describe('muteNotices', () => {
@@ -48,12 +46,8 @@ describe('muteNotices', () => {
   });
 });
 
-describe('describeRuntime', () => {
-  test.each([
-    ['20.19.0', [expect.stringContaining('Node 20.19.0')]],
-    ['22.0.0', []],
-    ['24.1.2', []],
-  ])('Node %s → %j', (version, notices) => {
-    expect(describeRuntime(version)).toEqual(notices);
-  });
-});
+test.each([
+  ['20.19.0', [expect.stringContaining('Node 20.19.0')]],
+  ['22.0.0', []],
+  ['24.1.2', []],
+])('describeRuntime: Node %s → %j', (version, notices) => expect(describeRuntime(version)).toEqual(notices));

@@ -62,16 +62,11 @@ test('key set → RSA signing keys, public members alone', async () => {
   }
 });
 
-test('notices → for development only', () => {
-  expect(idp.notices[0]).toContain('for development only');
-});
+test('notices → for development only', () => expect(idp.notices[0]).toContain('for development only'));
 
 test('client credentials → RS256 JWT with the custom claim, without scope, permissions and e-mail', async () => {
   const { payload } = await verify(await idp.token());
-  expect(payload).toMatchObject({
-    [customClaim]: expect.any(String),
-    sub: 'portcullis-service',
-  });
+  expect(payload).toMatchObject({ [customClaim]: expect.any(String), sub: 'portcullis-service' });
   for (const name of ['scope', 'permissions', 'email']) expect(payload).not.toHaveProperty(name);
 });
 
@@ -89,18 +84,16 @@ test.each<[TokenOptions, string]>([
   [{ audience: 'https://other.example/' }, 'ERR_JWT_CLAIM_VALIDATION_FAILED'],
   [{ issuer: 'https://other.example/' }, 'ERR_JWT_CLAIM_VALIDATION_FAILED'],
   [{ key: 'unknown' }, 'ERR_JWKS_NO_MATCHING_KEY'],
-])('order %j → refused with %s', async (order, code) => {
-  await expect(verify(await idp.token(order))).rejects.toMatchObject({ code });
-});
+])(
+  'order %j → refused with %s',
+  async (order, code) => await expect(verify(await idp.token(order))).rejects.toMatchObject({ code }),
+);
 
 test('an odd token is odd in the ordered way alone', async () => {
   const elsewhere = { audience: 'https://other.example/', issuer: 'https://issuer.example/' };
   const token = await idp.token({ ...elsewhere, scope: 'read:messages' });
   const { payload } = await verify(token, elsewhere);
-  expect(payload).toMatchObject({
-    scope: 'read:messages',
-    sub: 'portcullis-service',
-  });
+  expect(payload).toMatchObject({ scope: 'read:messages', sub: 'portcullis-service' });
 });
 
 test('two tokens with an unknown key → the same key, still not published', async () => {

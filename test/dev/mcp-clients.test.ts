@@ -78,10 +78,7 @@ async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
     gate = await startService({
       command: 'gate',
       args,
-      environment: {
-        PORT: String(port),
-        NODE_EXTRA_CA_CERTS: idp.certificateFile,
-      },
+      environment: { PORT: String(port), NODE_EXTRA_CA_CERTS: idp.certificateFile },
     });
   } else {
     keys = createKeySet({ issuer: idp.issuer, ca });

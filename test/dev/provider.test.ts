@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, decodeJwt, exportJWK } from 'jose';
 import * as client from 'openid-client';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
+import { words } from '../support/words.ts';
 import { type Call, createCall } from './call.ts';
 
 let cacheFolder: string;
@@ -32,26 +33,20 @@ afterEach(async () => {
 });
 
 test.each([
-  'https://api.example/',
-  'https://api.example',
-  'urn:api',
-  'my api',
-  'api.example/v1',
-  'https://api.example/#a',
+  ...words('https://api.example/ https://api.example urn:api api.example/v1 https://api.example/#a'),
+  ...['my api'],
 ])('audience %s → in aud byte for byte, though no resource is named', async (audience) => {
   const config = await start(audience);
   expect(decodeJwt((await client.clientCredentialsGrant(config)).access_token).aud).toBe(audience);
 });
 
-describe('resource indicators (RFC 8707)', () => {
-  test('the audience → a token for it; another → invalid_target', async () => {
-    const audience = 'https://api.example/';
-    const config = await start(audience);
-    const tokens = await client.clientCredentialsGrant(config, { resource: audience });
-    expect(decodeJwt(tokens.access_token).aud).toBe(audience);
-    await expect(client.clientCredentialsGrant(config, { resource: 'https://other.example/' })).rejects.toMatchObject({
-      error: 'invalid_target',
-    });
+test('resource indicators (RFC 8707): the audience → a token for it; another → invalid_target', async () => {
+  const audience = 'https://api.example/';
+  const config = await start(audience);
+  const tokens = await client.clientCredentialsGrant(config, { resource: audience });
+  expect(decodeJwt(tokens.access_token).aud).toBe(audience);
+  await expect(client.clientCredentialsGrant(config, { resource: 'https://other.example/' })).rejects.toMatchObject({
+    error: 'invalid_target',
   });
 });
 

@@ -46,9 +46,7 @@ test('nothing was ever started → none', async () => {
   expect(await findRunning(cacheFolder)).toBeUndefined();
 });
 
-test('nothing runs → none', async () => {
-  expect(await findRunning(cacheFolder)).toBeUndefined();
-});
+test('nothing runs → none', async () => expect(await findRunning(cacheFolder)).toBeUndefined());
 
 test('several run → the one that was started last, until it withdraws', async () => {
   const [first, second] = [await serve(provider), await serve(provider)];
@@ -113,6 +111,5 @@ test.each([{ scope: 'read:messages' }, { validity: 'expired' } as const])(
   },
 );
 
-test('provider that has gone → LocalIdpFailure', async () => {
-  await expect(createIdpClient('https://localhost:1/', identity).getToken({})).rejects.toThrow('does not respond');
-});
+test('provider that has gone → LocalIdpFailure', () =>
+  expect(createIdpClient('https://localhost:1/', identity).getToken({})).rejects.toThrow('does not respond'));

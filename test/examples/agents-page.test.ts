@@ -18,9 +18,7 @@ const commands = blocks.filter(({ language }) => language === 'console').map(({ 
 
 it.each(blocks.filter(({ language }) => language === 'json').map(({ text }) => [text]))(
   'rules of docs/agents.md → no problem: %#',
-  async (text) => {
-    expect(await readRules({ name: 'rules.json', text })).toMatchObject({ kind: 'rules' });
-  },
+  async (text) => expect(await readRules({ name: 'rules.json', text })).toMatchObject({ kind: 'rules' }),
 );
 
 const gates = commands.filter((command) => command.includes('portcullis gate'));

@@ -129,7 +129,6 @@ describe.each(examples)('$name: $file', ({ name, file, ...how }) => {
 
   // A file of Next.js has no paths that it leaves open by itself.
   if (name === 'next') return;
-  it('open route → 200 without a token', async () => {
-    expect(await (await fetch(running.origin)).text()).toBe('open to all');
-  });
+  it('open route → 200 without a token', async () =>
+    expect(await (await fetch(running.origin)).text()).toBe('open to all'));
 });

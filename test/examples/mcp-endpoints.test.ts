@@ -54,10 +54,7 @@ describe('two MCP endpoints on one server, with the real client', () => {
     api = createServer(app);
     await once(api.listen(0, '127.0.0.1'), 'listening');
     origin = `http://localhost:${(api.address() as AddressInfo).port}`; // it listens on TCP
-    const resourceServer = createResourceServer({
-      issuers: [issuer],
-      audience: paths.map((path) => origin + path),
-    });
+    const resourceServer = createResourceServer({ issuers: [issuer], audience: paths.map((path) => origin + path) });
     for (const path of paths) {
       const auth = createMcpAuth(resourceServer, {
         resource: origin + path,

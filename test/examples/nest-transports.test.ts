@@ -95,14 +95,11 @@ describe('a gateway on socket.io', () => {
     }
   };
 
-  it('a token with the scope → a reply to the message', async () => {
-    expect(await say(issuer.headers({ sub: 'alice', scope: 'chat' }))).toBe('alice: hello');
-  });
+  it('a token with the scope → a reply to the message', async () =>
+    expect(await say(issuer.headers({ sub: 'alice', scope: 'chat' }))).toBe('alice: hello'));
 
   it.each([
     ['no token', {}],
     ['a token without the scope', issuer.headers()],
-  ])('%s → the handshake is refused', async (_name, headers) => {
-    expect(await say(headers)).toBe('refused');
-  });
+  ])('%s → the handshake is refused', async (_name, headers) => expect(await say(headers)).toBe('refused'));
 });

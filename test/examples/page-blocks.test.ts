@@ -149,9 +149,7 @@ function served(): readonly (Outcome & { readonly page: string })[] {
 }
 
 describe('applications on the pages', () => {
-  it('every one is called', () => {
-    expect(served().map(({ page }) => page)).toEqual(calls.map(({ page }) => page));
-  });
+  it('every one is called', () => expect(served().map(({ page }) => page)).toEqual(calls.map(({ page }) => page)));
 
   it.each(calls.map((call, index) => ({ index, ...call })))(
     '$page: $path',

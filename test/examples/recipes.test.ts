@@ -165,9 +165,7 @@ describe('WebSocket', () => {
     ['a token without the scope', ['chat', 'bearer', issuer.token()]],
     ['a name other than bearer', ['chat', 'Bearer', token]],
     ['an expired token', ['chat', 'bearer', issuer.flawed('expired')]],
-  ])('a browser: %s → no socket', async (_name, protocols) => {
-    expect(await browse(protocols)).toEqual(['', 'closed']);
-  });
+  ])('a browser: %s → no socket', async (_name, protocols) => expect(await browse(protocols)).toEqual(['', 'closed']));
 
   it.each([
     ['a header and a subprotocol', `Bearer ${token}`, `chat, bearer, ${token}`],
@@ -292,9 +290,8 @@ describe('GraphQL Yoga', () => {
     expect(await ask('mutation { send(text: "hello") }', writer)).toEqual([200, { data: { send: 'bob: hello' } }]);
   });
 
-  it('no token → 401, before anything is read of the query', async () => {
-    expect(await ask('{ reader }', {})).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
-  });
+  it('no token → 401, before anything is read of the query', async () =>
+    expect(await ask('{ reader }', {})).toMatchObject([401, { detail: { error: 'unauthorized' } }]));
 });
 
 describe('tRPC', () => {
@@ -361,9 +358,8 @@ describe('gRPC', () => {
       client.makeUnaryRequest(path, requestSerialize, responseDeserialize, 'hello', metadata, end);
     });
 
-  it('a token with the scope → the handler gets the access', async () => {
-    expect(await read(issuer.headers({ sub: 'alice', scope: 'read:messages' }))).toBe('alice: hello');
-  });
+  it('a token with the scope → the handler gets the access', async () =>
+    expect(await read(issuer.headers({ sub: 'alice', scope: 'read:messages' }))).toBe('alice: hello'));
 
   it('a bound token with its proof → admitted once', async () => {
     const call = { method: 'POST', url: `https://${host}${path}`, scope: 'read:messages' };
@@ -433,12 +429,7 @@ describe('your own adapter', () => {
     protect(
       { scopes: ['read:messages'] },
       handler,
-    )({
-      method: 'GET',
-      host: 'api.test',
-      path: '/messages',
-      lines: Object.entries(lines),
-    });
+    )({ method: 'GET', host: 'api.test', path: '/messages', lines: Object.entries(lines) });
   const good = issuer.headers({ scope: 'read:messages' });
 
   it('admits, refuses, and passes other errors on', async () => {
@@ -460,46 +451,44 @@ describe('your own adapter', () => {
   });
 });
 
-describe('on behalf of the user', () => {
-  it('the token of the call is exchanged for one of the other API', async () => {
-    const asked: URLSearchParams[] = [];
-    const endpoint = createServer(async (request, response) => {
-      const parts: Buffer[] = [];
-      for await (const part of request) parts.push(part);
-      asked.push(new URLSearchParams(Buffer.concat(parts).toString()));
-      response.writeHead(200, { 'content-type': 'application/json' }).end(
-        JSON.stringify({
-          access_token: 'of the other API',
-          token_type: 'Bearer',
-          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-        }),
-      );
-    });
-    const host = await listen(endpoint);
-    const token = issuer.token({ sub: 'alice' });
-    const request = new Request('https://api.test/orders', { headers: { authorization: `Bearer ${token}` } });
-    const access = await resourceServer.authorize(request);
-    const exchanged = await exchangeToken(access, 'https://other.test/', {
-      server: { issuer: issuer.issuer, token_endpoint: `http://${host}/token` },
-      client: { client_id: 'orders' },
-      authentication: oauth.ClientSecretPost('not a secret'),
-      options: { [oauth.allowInsecureRequests]: true },
-    });
-    expect(exchanged).toBe('of the other API');
-    // Also for `accessOf`, and for a policy with a schema.
-    expectTypeOf(exchangeToken).toBeCallableWith({} as Access<RegisteredClaims>, '', {} as Exchange);
-    expectTypeOf(exchangeToken).toBeCallableWith({} as Access<{ readonly level: number }>, '', {} as Exchange);
-    expect(asked.map((each) => Object.fromEntries(each))).toEqual([
-      {
-        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-        subject_token: token,
-        subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-        audience: 'https://other.test/',
-        client_id: 'orders',
-        client_secret: 'not a secret',
-      },
-    ]);
+it('on behalf of the user: the token of the call is exchanged for one of the other API', async () => {
+  const asked: URLSearchParams[] = [];
+  const endpoint = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part);
+    asked.push(new URLSearchParams(Buffer.concat(parts).toString()));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        access_token: 'of the other API',
+        token_type: 'Bearer',
+        issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      }),
+    );
   });
+  const host = await listen(endpoint);
+  const token = issuer.token({ sub: 'alice' });
+  const request = new Request('https://api.test/orders', { headers: { authorization: `Bearer ${token}` } });
+  const access = await resourceServer.authorize(request);
+  const exchanged = await exchangeToken(access, 'https://other.test/', {
+    server: { issuer: issuer.issuer, token_endpoint: `http://${host}/token` },
+    client: { client_id: 'orders' },
+    authentication: oauth.ClientSecretPost('not a secret'),
+    options: { [oauth.allowInsecureRequests]: true },
+  });
+  expect(exchanged).toBe('of the other API');
+  // Also for `accessOf`, and for a policy with a schema.
+  expectTypeOf(exchangeToken).toBeCallableWith({} as Access<RegisteredClaims>, '', {} as Exchange);
+  expectTypeOf(exchangeToken).toBeCallableWith({} as Access<{ readonly level: number }>, '', {} as Exchange);
+  expect(asked.map((each) => Object.fromEntries(each))).toEqual([
+    {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      audience: 'https://other.test/',
+      client_id: 'orders',
+      client_secret: 'not a secret',
+    },
+  ]);
 });
 
 describe('other frameworks', () => {

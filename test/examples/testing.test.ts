@@ -16,11 +16,7 @@ const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'ut
 const examples = [
   { name: 'vitest', command: 'npx vitest run', passed: /Tests +2 passed \(2\)/ },
   { name: 'node-test', command: 'node --test', passed: /^\S pass 2\n\S fail 0$/m },
-  {
-    name: 'jest',
-    command: 'NODE_OPTIONS=--experimental-vm-modules npx jest',
-    passed: /Tests: +2 passed, 2 total/,
-  },
+  { name: 'jest', command: 'NODE_OPTIONS=--experimental-vm-modules npx jest', passed: /Tests: +2 passed, 2 total/ },
   { name: 'jest-commonjs', command: 'npx jest', passed: /Tests: +2 passed, 2 total/ },
 ] as const;
 
@@ -43,9 +39,8 @@ describe('examples of the test kit, copied from the page, with the packed packag
     for (const { path, text } of copies) await packed.write(path.replace('examples/testing/', ''), text);
   }, 120_000);
 
-  it('every folder is run', () => {
-    expect(examples.map(({ name }) => name).toSorted()).toEqual(readdirSync(folder).toSorted());
-  });
+  it('every folder is run', () =>
+    expect(examples.map(({ name }) => name).toSorted()).toEqual(readdirSync(folder).toSorted()));
 
   it.each(examples)(
     '$name: both tests pass',
@@ -62,9 +57,9 @@ describe('examples of the test kit, copied from the page, with the packed packag
 });
 
 describe('docs/testing.md', () => {
-  it.each(examples)('says how $name is run', ({ command }) => {
-    expect(page).toContain(`\`\`\`console\n${command}\n\`\`\``);
-  });
+  it.each(examples)('says how $name is run', ({ command }) =>
+    expect(page).toContain(`\`\`\`console\n${command}\n\`\`\``),
+  );
 
   it('has every file of the examples', () => {
     const files = examples.flatMap(({ name }) =>
@@ -76,9 +71,9 @@ describe('docs/testing.md', () => {
     expect(copies.map(({ path }) => path).toSorted()).toEqual(files.filter((file) => file !== aside).toSorted());
   });
 
-  it.each(copies)('$path: copied unchanged', ({ path, text }) => {
-    expect(text).toBe(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
-  });
+  it.each(copies)('$path: copied unchanged', ({ path, text }) =>
+    expect(text).toBe(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')),
+  );
 
   it.each([
     ['token', tokenFlaws],

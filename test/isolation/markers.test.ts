@@ -68,9 +68,7 @@ beforeAll(async () => {
     },
   };
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it.each(targets.map((target) => [target.name, target] as const))(
   'every connection has a marker: %s: requests in random cuts → no byte of another connection',

@@ -657,9 +657,9 @@ describe.each(cases)(
     });
 
     const nearMisses = refused.map(([name, changes, reason, policy]) => ({ name, changes, reason, policy }));
-    it.each(nearMisses)('$name → $reason', async ({ changes, reason, policy }) => {
-      expect(await judge(server, tokenOf(changes), policy)).toBe(reason);
-    });
+    it.each(nearMisses)('$name → $reason', async ({ changes, reason, policy }) =>
+      expect(await judge(server, tokenOf(changes), policy)).toBe(reason),
+    );
   },
 );
 
@@ -704,10 +704,7 @@ describe('findTenants', () => {
     );
   };
   const open = (accepts: (values: { readonly tenant: string }) => boolean | Promise<boolean>) =>
-    createResourceServer({
-      issuers: fillInTenants(accepts),
-      fetch,
-    });
+    createResourceServer({ issuers: fillInTenants(accepts), fetch });
   const fillInTenants = (accepts: Parameters<typeof open>[0]) =>
     providers.findTenants(providers.entraV2, accepts, { audience: apiClient });
   const token = (id: string, claims: JsonObject = {}) =>
@@ -724,9 +721,9 @@ describe('findTenants', () => {
     ['iss with a suffix', () => true, { iss: `${issuerOf(tenant)}/` }, 'invalid_issuer'],
     ['iss with a dot replaced', () => true, { iss: issuerOf(tenant).replace('login.', 'loginx') }, 'invalid_issuer'],
     ['iss with common', () => true, { iss: issuerOf('common') }, 'invalid_issuer'],
-  ])('%s → %4$s', async (_name, accepts, claims, outcome) => {
-    expect(await judge(open(accepts), token(tenant, claims))).toBe(outcome);
-  });
+  ])('%s → %4$s', async (_name, accepts, claims, outcome) =>
+    expect(await judge(open(accepts), token(tenant, claims))).toBe(outcome),
+  );
 
   it('unknown tenants → no fetch', async () => {
     asked.length = 0;
@@ -747,9 +744,8 @@ describe('findTenants', () => {
     expect(second).toBe(first);
   });
 
-  it('a preset with one issuer for all → TypeError', () => {
-    expect(() => providers.findTenants(providers.githubActions, () => true, { audience: api })).toThrow(/use fillIn/);
-  });
+  it('a preset with one issuer for all → TypeError', () =>
+    expect(() => providers.findTenants(providers.githubActions, () => true, { audience: api })).toThrow(/use fillIn/));
 });
 
 describe('fillIn', () => {

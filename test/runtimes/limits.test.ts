@@ -11,9 +11,8 @@ const { certificate } = await makeCertificate();
 const expected = runtimeWords !== undefined && isWorkerd(runtimeWords) ? workerdLimits : {};
 
 describe('limits', () => {
-  it('functions that this runtime does not support → throw at creation, with the cause', async () => {
-    expect(await runtime().limits(certificate)).toEqual(expected);
-  });
+  it('functions that this runtime does not support → throw at creation, with the cause', async () =>
+    expect(await runtime().limits(certificate)).toEqual(expected));
 
   it('a server and a replay store created at module top → both work, and earlier proofs need a nonce', async () => {
     expect(await runtime().moduleTop()).toEqual({

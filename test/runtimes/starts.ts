@@ -30,12 +30,7 @@ export function createStarts(words: readonly string[]): Starts<Launch> {
 
 /** Formats an issuer for sending: with the keys of the tests, or without keys, which are then fetched. */
 function describe({ issuer, audience, keys, ca }: SceneIssuer) {
-  return {
-    issuer,
-    audience,
-    ...(keys !== undefined && { jwks: testIssuer.jwks }),
-    ...(ca !== undefined && { ca }),
-  };
+  return { issuer, audience, ...(keys !== undefined && { jwks: testIssuer.jwks }), ...(ca !== undefined && { ca }) };
 }
 
 /** The command line of another runtime; `undefined` where all runs in this process. */

@@ -23,9 +23,8 @@ describe('example of Workers', () => {
     return [response.status, await response.json()];
   };
 
-  it('open route → 200 without a token', async () => {
-    expect(await (await fetch(`${launched?.example}/`)).text()).toBe('open to all');
-  });
+  it('open route → 200 without a token', async () =>
+    expect(await (await fetch(`${launched?.example}/`)).text()).toBe('open to all'));
 
   it('a token with the scope → 200', async () => {
     const headers = issuer.headers({ sub: 'alice', scope: 'read:messages' });

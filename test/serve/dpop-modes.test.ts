@@ -20,9 +20,7 @@ beforeAll(async () => {
   bound = await provider.sign({ cnf: { jkt: client.jkt } });
 });
 
-afterAll(async () => {
-  client.close();
-});
+afterAll(async () => client.close());
 
 type Environment = Readonly<Record<string, string>>;
 type VariantName = 'a' | 'b';

@@ -13,9 +13,7 @@ beforeAll(async () => {
   slow = await startA();
   dripped = drip(slow.port);
 });
-afterAll(async () => {
-  await slow.stop();
-});
+afterAll(() => slow.stop());
 
 function startA(): Promise<ServiceProcess> {
   return startVariant(findVariant('a'), provider);

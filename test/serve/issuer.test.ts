@@ -34,9 +34,7 @@ describe.each(['a', 'b'] as const)('variant %s with ISSUER, which has a path and
   });
   afterAll(() => service.stop());
 
-  it('its token → 200', async () => {
-    expect((await call(await provider.sign())).status).toBe(200);
-  });
+  it('its token → 200', async () => expect((await call(await provider.sign())).status).toBe(200));
 
   it.each([
     ['a slash at the end', () => `${provider.issuer}/`],

@@ -16,9 +16,7 @@ const closers: (() => unknown)[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
@@ -120,10 +118,7 @@ describe('faults while a logout is being stored', { timeout: 60_000, ...needs('r
   it('Redis over TLS → two instances, revoke and revoke --list', async () => {
     const { url, ca, stop } = await startTlsRedis(provider.ca);
     closers.push(stop);
-    const settings = {
-      ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: url },
-      NODE_EXTRA_CA_CERTS: ca,
-    };
+    const settings = { ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: url }, NODE_EXTRA_CA_CERTS: ca };
     const [first, second] = [await start(settings), await start(settings)];
     const ended = await token();
     expect([await status(first, ended), await status(second, ended)]).toEqual([200, 200]);

@@ -19,9 +19,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-sources-'));
   await writeFile(join(folder, 'key'), key);
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

@@ -17,9 +17,7 @@ const closers: (() => unknown)[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

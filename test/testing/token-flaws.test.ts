@@ -35,9 +35,7 @@ describe.each(servers)('$name resource server', ({ options }) => {
     expect(await judge(server, bearer(issuer.flawed(flaw, { scope: 'read:messages', sub: 'alice' })))).toBe(flaw);
   });
 
-  it('no flaw → admitted', async () => {
-    expect(await judge(server, bearer(issuer.token()))).toBe('accepted');
-  });
+  it('no flaw → admitted', async () => expect(await judge(server, bearer(issuer.token()))).toBe('accepted'));
 });
 
 describe('flaws that depend on the key', () => {

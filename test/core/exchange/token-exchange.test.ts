@@ -630,9 +630,9 @@ describe('refused tokens and targets', () => {
     ['a time limit of 0', { timeoutSeconds: 0 }],
     ['no calls', { maxCalls: 0 }],
     ['an unknown option', { audience: 'https://orders.test/' }],
-  ])('%s → TypeError', (_what, options) => {
-    expect(() => createTokenExchange({ ...required, ...options })).toThrow(TypeError);
-  });
+  ])('%s → TypeError', (_what, options) =>
+    expect(() => createTokenExchange({ ...required, ...options })).toThrow(TypeError),
+  );
 
   it('a closed exchange → exchange_unavailable', async () => {
     const { admit, exchange, reasonOf } = open();

@@ -60,13 +60,11 @@ describe('one number', () => {
     expect(isInexact(text)).toBe(true);
   });
 
-  it.each(['.inf', '-.Inf', '.nan'])('%s, as YAML writes it → inexact', (text) => {
-    expect(isInexact(text)).toBe(true);
-  });
+  it.each(['.inf', '-.Inf', '.nan'])('%s, as YAML writes it → inexact', (text) => expect(isInexact(text)).toBe(true));
 
-  it.each(['+12', '0x1F', '0o17', '.5'])('%s, as YAML writes it → exact', (text) => {
-    expect(isInexact(text)).toBe(false);
-  });
+  it.each(['+12', '0x1F', '0o17', '.5'])('%s, as YAML writes it → exact', (text) =>
+    expect(isInexact(text)).toBe(false),
+  );
 });
 
 describe('a number among other values', () => {
@@ -84,13 +82,10 @@ describe('a number among other values', () => {
     ['a string that looks like a member', String.raw`{"a":"\":12345678901234567890,\"","b":0}`, undefined],
     ['zero next to exponents in strings', '{"a":0,"b":"3e-4"}', undefined],
     ['long exact numbers', '{"a":[0.10000000000000001,1234567890.1234567,-0.5e-10]}', undefined],
-  ])('%s', (_, text, value: unknown) => {
-    expect(parse(text)).toEqual(value ?? JSON.parse(text));
-  });
+  ])('%s', (_, text, value: unknown) => expect(parse(text)).toEqual(value ?? JSON.parse(text)));
 
-  it('two inexact numbers with one name → refused as a duplicate', () => {
-    expect(parse(`{"a":${big},"a":${big}}`)).toBeUndefined();
-  });
+  it('two inexact numbers with one name → refused as a duplicate', () =>
+    expect(parse(`{"a":${big},"a":${big}}`)).toBeUndefined());
 
   it('an object with an inexact number → frozen, and __proto__ stays a member', () => {
     const value = parse(`{"__proto__":{"a":${big}},"b":[${big}]}`);

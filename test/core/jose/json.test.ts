@@ -31,9 +31,7 @@ describe('objects are parsed', () => {
     ['20 levels, arrays inside', nestArrays(20)],
     ['null at the bottom of 20 levels', nestArrays(20).replace('[]', '[null]')],
     ['many brackets side by side', `{"a":[${'[],{},'.repeat(100)}1]}`],
-  ])('%s', (_, text) => {
-    expect(parse(text)).toEqual(JSON.parse(text));
-  });
+  ])('%s', (_, text) => expect(parse(text)).toEqual(JSON.parse(text)));
 
   it('__proto__ is a member like any other and no prototype', () => {
     const value = parse('{"__proto__":{"admin":true}}');
@@ -42,89 +40,81 @@ describe('objects are parsed', () => {
   });
 });
 
-describe('parsed values are read-only', () => {
-  it.each([
-    ['the object', (value: JsonObject) => value],
-    ['an object in it', (value: JsonObject) => value['a']],
-    ['an array in it', (value: JsonObject) => value['b']],
-    ['an object in an array', (value: JsonObject) => Object(value['b'])[0]],
-  ])('%s', (_, part) => {
-    const value = parse('{"a":{},"b":[{}]}');
-    if (value === undefined) throw new Error('It was not parsed.');
-    expect(part(value)).toBeTypeOf('object');
-    expect(Object.isFrozen(part(value))).toBe(true);
-  });
+it.each([
+  ['the object', (value: JsonObject) => value],
+  ['an object in it', (value: JsonObject) => value['a']],
+  ['an array in it', (value: JsonObject) => value['b']],
+  ['an object in an array', (value: JsonObject) => Object(value['b'])[0]],
+])('parsed values are read-only: %s', (_, part) => {
+  const value = parse('{"a":{},"b":[{}]}');
+  if (value === undefined) throw new Error('It was not parsed.');
+  expect(part(value)).toBeTypeOf('object');
+  expect(Object.isFrozen(part(value))).toBe(true);
 });
 
-describe('duplicate members are refused', () => {
-  it.each([
-    ['plain', '{"aud":"a","aud":"b"}'],
-    ['of equal values', '{"aud":"a","aud":"a"}'],
-    ['one escaped', String.raw`{"aud":"a","\u0061ud":"b"}`],
-    ['escaped differently', String.raw`{"\u00e9":1,"\u00E9":2}`],
-    ['one escaped, the other in UTF-8', String.raw`{"é":1,"\u00e9":2}`],
-    ['three times', '{"a":1,"a":2,"a":3}'],
-    ['not neighbours', '{"a":1,"b":2,"a":3}'],
-    ['nested', '{"cnf":{"jkt":"a","jkt":"b"}}'],
-    ['in an array', '{"a":[1,{"b":1,"b":2}]}'],
-    ['in an array in an array', '{"a":[[[{"b":1,"b":2}]]]}'],
-    ['a subtree that is lost', '{"a":{"b":{"c":1}},"a":1}'],
-    ['a subtree that hides the loss', '{"a":1,"a":{"b":1,"c":2}}'],
-    ['in a subtree that is lost', '{"a":{"b":1,"b":2},"a":{}}'],
-    ['__proto__', '{"__proto__":1,"__proto__":2}'],
-    ['__proto__, one escaped', String.raw`{"__proto__":{},"\u005f_proto__":{}}`],
-    ['the empty name', '{"":1,"":2}'],
-    ['indices', '{"1":1,"1":2}'],
-    ['undone by null', '{"a":1,"a":null}'],
-    ['of different types', '{"a":"x","a":1}'],
-    ['a space before one colon', '{"a" :1,"a":2}'],
-    ['a line feed before one colon', '{"a":1,"a"\n:2}'],
-    ['white space around every colon', '{"a" : 1, "a" : 2}'],
-    ['colons in values beside it', '{"a":"::","a":":"}'],
-  ])('%s', (_, text) => {
-    expect(JSON.parse(text)).toBeTypeOf('object'); // JSON.parse would take it
-    expect(parse(text)).toBeUndefined();
-  });
+it.each([
+  ['plain', '{"aud":"a","aud":"b"}'],
+  ['of equal values', '{"aud":"a","aud":"a"}'],
+  ['one escaped', String.raw`{"aud":"a","\u0061ud":"b"}`],
+  ['escaped differently', String.raw`{"\u00e9":1,"\u00E9":2}`],
+  ['one escaped, the other in UTF-8', String.raw`{"é":1,"\u00e9":2}`],
+  ['three times', '{"a":1,"a":2,"a":3}'],
+  ['not neighbours', '{"a":1,"b":2,"a":3}'],
+  ['nested', '{"cnf":{"jkt":"a","jkt":"b"}}'],
+  ['in an array', '{"a":[1,{"b":1,"b":2}]}'],
+  ['in an array in an array', '{"a":[[[{"b":1,"b":2}]]]}'],
+  ['a subtree that is lost', '{"a":{"b":{"c":1}},"a":1}'],
+  ['a subtree that hides the loss', '{"a":1,"a":{"b":1,"c":2}}'],
+  ['in a subtree that is lost', '{"a":{"b":1,"b":2},"a":{}}'],
+  ['__proto__', '{"__proto__":1,"__proto__":2}'],
+  ['__proto__, one escaped', String.raw`{"__proto__":{},"\u005f_proto__":{}}`],
+  ['the empty name', '{"":1,"":2}'],
+  ['indices', '{"1":1,"1":2}'],
+  ['undone by null', '{"a":1,"a":null}'],
+  ['of different types', '{"a":"x","a":1}'],
+  ['a space before one colon', '{"a" :1,"a":2}'],
+  ['a line feed before one colon', '{"a":1,"a"\n:2}'],
+  ['white space around every colon', '{"a" : 1, "a" : 2}'],
+  ['colons in values beside it', '{"a":"::","a":":"}'],
+])('duplicate members are refused: %s', (_, text) => {
+  expect(JSON.parse(text)).toBeTypeOf('object'); // JSON.parse would take it
+  expect(parse(text)).toBeUndefined();
 });
 
-describe('a value that is not a JSON object is refused', () => {
-  it.each([
-    ['nothing', ''],
-    ['white space', ' \n'],
-    ['an array', '[]'],
-    ['an array of an object', '[{"a":1}]'],
-    ['a string', '"{}"'],
-    ['a number', '1'],
-    ['null', 'null'],
-    ['true', 'true'],
-    ['trailing garbage', '{}x'],
-    ['two objects', '{}{}'],
-    ['trailing comma', '{"a":1,}'],
-    ['trailing NUL', '{}\0'],
-    ['cut off', '{"a":1'],
-    ['cut off in a string', '{"a":"b'],
-    ['cut off after a backslash', '{"a":"b\\'],
-    ['closed too often', '{"a":1}}'],
-    ['closed by the wrong bracket', '{"a":[1}'],
-    ['single quotation marks', "{'a':1}"],
-    ['no quotation marks', '{a:1}'],
-    ['a comment', '{"a":1/**/}'],
-    ['NaN', '{"a":NaN}'],
-    ['a leading zero', '{"a":01}'],
-    ['hexadecimal', '{"a":0x1}'],
-    ['a control character in a string', '{"a":"\n"}'],
-    ['a bad escape', String.raw`{"a":"\x41"}`],
-    ['a no-break space between tokens', '{"a":\u00a01}'],
-    ['a byte order mark', '\ufeff{}'],
-    ['21 levels of objects', nestObjects(21)],
-    ['21 levels, arrays inside', nestArrays(21)],
-    ['8 000 levels', nestArrays(8000)],
-    ['130 000 levels, what an answer of 256 KiB can hold', nestArrays(130_000)],
-    ['8 000 brackets without an end', `{"a":${'['.repeat(8000)}`],
-  ])('%s', (_, text) => {
-    expect(parse(text)).toBeUndefined();
-  });
-});
+it.each([
+  ['nothing', ''],
+  ['white space', ' \n'],
+  ['an array', '[]'],
+  ['an array of an object', '[{"a":1}]'],
+  ['a string', '"{}"'],
+  ['a number', '1'],
+  ['null', 'null'],
+  ['true', 'true'],
+  ['trailing garbage', '{}x'],
+  ['two objects', '{}{}'],
+  ['trailing comma', '{"a":1,}'],
+  ['trailing NUL', '{}\0'],
+  ['cut off', '{"a":1'],
+  ['cut off in a string', '{"a":"b'],
+  ['cut off after a backslash', '{"a":"b\\'],
+  ['closed too often', '{"a":1}}'],
+  ['closed by the wrong bracket', '{"a":[1}'],
+  ['single quotation marks', "{'a':1}"],
+  ['no quotation marks', '{a:1}'],
+  ['a comment', '{"a":1/**/}'],
+  ['NaN', '{"a":NaN}'],
+  ['a leading zero', '{"a":01}'],
+  ['hexadecimal', '{"a":0x1}'],
+  ['a control character in a string', '{"a":"\n"}'],
+  ['a bad escape', String.raw`{"a":"\x41"}`],
+  ['a no-break space between tokens', '{"a":\u00a01}'],
+  ['a byte order mark', '\ufeff{}'],
+  ['21 levels of objects', nestObjects(21)],
+  ['21 levels, arrays inside', nestArrays(21)],
+  ['8 000 levels', nestArrays(8000)],
+  ['130 000 levels, what an answer of 256 KiB can hold', nestArrays(130_000)],
+  ['8 000 brackets without an end', `{"a":${'['.repeat(8000)}`],
+])('a value that is not a JSON object is refused: %s', (_, text) => expect(parse(text)).toBeUndefined());
 
 describe('bad UTF-8 is refused', () => {
   it.each([
@@ -150,9 +140,9 @@ describe('bad UTF-8 is refused', () => {
     expect(parseJsonObject(bytes)).toBeUndefined();
   });
 
-  it.each(['utf16le', 'latin1'] as const)('%s is not guessed', (encoding) => {
-    expect(parseJsonObject(Buffer.from('{"a":"é"}', encoding))).toBeUndefined();
-  });
+  it.each(['utf16le', 'latin1'] as const)('%s is not guessed', (encoding) =>
+    expect(parseJsonObject(Buffer.from('{"a":"é"}', encoding))).toBeUndefined(),
+  );
 });
 
 describe('properties', () => {
@@ -192,17 +182,13 @@ describe('properties', () => {
   });
 });
 
-describe('isJsonObject', () => {
-  it.each([
-    [{}, true],
-    [{ a: 1 }, true],
-    [[], false],
-    [null, false],
-    [undefined, false],
-    ['{}', false],
-    [1, false],
-    [true, false],
-  ])('%j → %s', (value, expected) => {
-    expect(isJsonObject(value)).toBe(expected);
-  });
-});
+it.each([
+  [{}, true],
+  [{ a: 1 }, true],
+  [[], false],
+  [null, false],
+  [undefined, false],
+  ['{}', false],
+  [1, false],
+  [true, false],
+])('isJsonObject: %j → %s', (value, expected) => expect(isJsonObject(value)).toBe(expected));

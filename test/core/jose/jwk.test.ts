@@ -98,28 +98,24 @@ describe('importPublicJwk', () => {
     ['OKP on Ed448', 'unsupported_crv', { ...okpJwk, crv: 'Ed448' }],
     ['OKP without x', 'malformed', { ...okpJwk, x: undefined }],
     ['OKP with a long x', 'malformed', { ...okpJwk, x: modulus(33) }],
-  ])('%s → %s', (_, defect, jwk) => {
-    expect(importPublicJwk(jwk)).toBe(defect);
-  });
+  ])('%s → %s', (_, defect, jwk) => expect(importPublicJwk(jwk)).toBe(defect));
 
-  it.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('the private member %s → private', (member) => {
-    expect(importPublicJwk({ ...rsaJwk, [member]: 'AQAB' })).toBe('private');
-  });
+  it.each(['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('the private member %s → private', (member) =>
+    expect(importPublicJwk({ ...rsaJwk, [member]: 'AQAB' })).toBe('private'),
+  );
 
-  it.each(Object.keys(pairs) as Kind[])('a private %s → private', (kind) => {
-    expect(importPublicJwk(pairs[kind].privateKey.export({ format: 'jwk' }))).toBe('private');
-  });
+  it.each(Object.keys(pairs) as Kind[])('a private %s → private', (kind) =>
+    expect(importPublicJwk(pairs[kind].privateKey.export({ format: 'jwk' }))).toBe('private'),
+  );
 
   it.each([base64url(3), base64url(17), base64url(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)])(
     'RSA with e = %s → a key',
-    (e) => {
-      expect(importPublicJwk({ ...rsaJwk, e })).toBeInstanceOf(KeyObject);
-    },
+    (e) => expect(importPublicJwk({ ...rsaJwk, e })).toBeInstanceOf(KeyObject),
   );
 
-  it.each([256, 2048])('RSA of %i bytes → a key', (bytes) => {
-    expect(importPublicJwk({ ...rsaJwk, n: modulus(bytes, 0x80) })).toBeInstanceOf(KeyObject);
-  });
+  it.each([256, 2048])('RSA of %i bytes → a key', (bytes) =>
+    expect(importPublicJwk({ ...rsaJwk, n: modulus(bytes, 0x80) })).toBeInstanceOf(KeyObject),
+  );
 });
 
 describe('importJwk', () => {
@@ -129,13 +125,12 @@ describe('importJwk', () => {
     ['P-384', ['ES384']],
     ['P-521', ['ES512']],
     ['Ed25519', ['EdDSA']],
-  ])('%s without alg → every algorithm that fits', (kind, algs) => {
-    expect(importJwk(publicJwk(kind))).toMatchObject({ algs: new Set(algs) });
-  });
+  ])('%s without alg → every algorithm that fits', (kind, algs) =>
+    expect(importJwk(publicJwk(kind))).toMatchObject({ algs: new Set(algs) }),
+  );
 
-  it('alg → that algorithm alone', () => {
-    expect(importJwk({ ...rsaJwk, alg: 'PS256' })).toMatchObject({ algs: new Set(['PS256']) });
-  });
+  it('alg → that algorithm alone', () =>
+    expect(importJwk({ ...rsaJwk, alg: 'PS256' })).toMatchObject({ algs: new Set(['PS256']) }));
 
   it('for signatures, with members of no concern → a key', () => {
     const others = { kid: 7, crv: 'P-256', x5c: ['AAAA'], x5t: 'AAAA', extra: {} };
@@ -157,9 +152,7 @@ describe('importJwk', () => {
     ['alg that is no string', 'unknown_alg', { ...rsaJwk, alg: ['RS256'] }],
     ['alg of another type', 'alg_mismatch', { ...rsaJwk, alg: 'ES256' }],
     ['alg of another curve', 'alg_mismatch', { ...ecJwk, alg: 'ES384' }],
-  ])('%s → %s', (_, defect, jwk) => {
-    expect(importJwk(jwk)).toBe(defect);
-  });
+  ])('%s → %s', (_, defect, jwk) => expect(importJwk(jwk)).toBe(defect));
 });
 
 describe('thumbprint', () => {
@@ -191,17 +184,15 @@ describe('thumbprint', () => {
   });
 });
 
-describe('an Ed25519 key', () => {
-  it('of the example of RFC 8037 §A.4 verifies what its private half signs', () => {
-    const x = '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo';
-    const d = 'nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A';
-    const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
-    const key = importPublicJwk({ kty: 'OKP', crv: 'Ed25519', x });
-    const algorithm = algorithms.get('EdDSA');
-    if (typeof key === 'string' || algorithm === undefined) throw new Error('There is no key to test with.');
-    const signingInput = 'eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc';
-    const signature = sign(null, Buffer.from(signingInput), privateKey);
-    const jws = { header: {}, payload: Buffer.alloc(0), signingInput, signature };
-    expect(verifyJws(jws, algorithm, key)).toBe(true);
-  });
+it('an Ed25519 key: of the example of RFC 8037 §A.4 verifies what its private half signs', () => {
+  const x = '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo';
+  const d = 'nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A';
+  const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
+  const key = importPublicJwk({ kty: 'OKP', crv: 'Ed25519', x });
+  const algorithm = algorithms.get('EdDSA');
+  if (typeof key === 'string' || algorithm === undefined) throw new Error('There is no key to test with.');
+  const signingInput = 'eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc';
+  const signature = sign(null, Buffer.from(signingInput), privateKey);
+  const jws = { header: {}, payload: Buffer.alloc(0), signingInput, signature };
+  expect(verifyJws(jws, algorithm, key)).toBe(true);
 });

@@ -26,6 +26,7 @@ describe.each([...algorithms.keys()])('%s', (alg) => {
   });
 });
 
-it('an alg that is not known → TypeError that names the known ones', () => {
-  expect(() => findAlgorithm('HS256')).toThrow(new TypeError(`alg: write any of ${[...algorithms.keys()].join(', ')}`));
-});
+it('an alg that is not known → TypeError that names the known ones', () =>
+  expect(() => findAlgorithm('HS256')).toThrow(
+    new TypeError(`alg: write any of ${[...algorithms.keys()].join(', ')}`),
+  ));

@@ -147,9 +147,8 @@ describe('JSON Web Signature: encoding cases, signed anew as RS256', () => {
   // The names of these two speak of padding, but their text is that of case 357: the padding is put in below.
   const withoutTheirFault = vectors.filter(({ tcId, jws }) => tcId !== 357 && jws === cleanText);
 
-  it('cases whose text has lost its fault are 367 and 370', () => {
-    expect(withoutTheirFault.map(({ tcId }) => tcId)).toEqual([367, 370]);
-  });
+  it('cases whose text has lost its fault are 367 and 370', () =>
+    expect(withoutTheirFault.map(({ tcId }) => tcId)).toEqual([367, 370]));
 
   it.each(vectors.filter((vector) => !withoutTheirFault.includes(vector)))(
     '$tcId $comment',
@@ -215,9 +214,7 @@ describe('JSON Web Key', () => {
     [24, 'malformed'],
   ]);
 
-  it('every case of the file is run', () => {
-    expect(new Set(cases.map(({ tcId }) => tcId)).size).toBe(numberOfTests);
-  });
+  it('every case of the file is run', () => expect(new Set(cases.map(({ tcId }) => tcId)).size).toBe(numberOfTests));
 
   it.each(cases)('$tcId $group $comment: $result', ({ tcId, jws, keys, result }) => {
     const outcome = judgeBySet(jws, keys);
@@ -251,15 +248,10 @@ describe.each(signatureFiles)('$name → $alg', ({ name, alg }) => {
     return imported.key;
   }
 
-  it('every case of the file is run', () => {
-    expect(new Set(cases.map(({ tcId }) => tcId)).size).toBe(numberOfTests);
-  });
+  it('every case of the file is run', () => expect(new Set(cases.map(({ tcId }) => tcId)).size).toBe(numberOfTests));
 
   it.each(cases)('$tcId $comment: $result', ({ key, msg, sig, result }) => {
-    const jws = {
-      signingInput: Buffer.from(msg, 'hex').toString('latin1'),
-      signature: Buffer.from(sig, 'hex'),
-    };
+    const jws = { signingInput: Buffer.from(msg, 'hex').toString('latin1'), signature: Buffer.from(sig, 'hex') };
     expect(verifyJws(jws, algorithm, key)).toBe(result === 'valid');
   });
 });

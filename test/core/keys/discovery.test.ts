@@ -3,6 +3,7 @@ import type { JsonObject } from '../../../src/core/jose/json.ts';
 import { createDiscovery, type DiscoveryFallback } from '../../../src/core/keys/discovery.ts';
 import type { FetchJson } from '../../../src/core/outbound/outbound.ts';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
+import { words } from '../../support/words.ts';
 
 const issuer = 'https://idp.example.test/';
 const jwksUri = 'https://keys.example.test/set';
@@ -61,9 +62,8 @@ describe('discovery', () => {
     await expect(discover(2)).rejects.toMatchObject({ kind: 'bad_jwks_uri' });
   });
 
-  it('no response → the well-known key set', async () => {
-    expect(await discovery(answering(new ProviderError('timeout')))(2)).toBe(wellKnownKeys);
-  });
+  it('no response → the well-known key set', async () =>
+    expect(await discovery(answering(new ProviderError('timeout')))(2)).toBe(wellKnownKeys));
 
   it('no response and no fallback → its error', async () => {
     const error = new ProviderError('network');
@@ -86,14 +86,12 @@ describe('discovery', () => {
     expect(await discover(2)).toBe(moved);
   });
 
-  it.each([
-    'http://idp.example.test/',
-    'idp.example.test',
-    'https://',
-    'https://user:s3cret@idp.example.test/',
-    'https://idp.example.test/?a=1',
-    'https://idp.example.test/#a',
-  ])('the issuer %s → TypeError that does not repeat it', (bad) => {
+  it.each(
+    words(`
+      http://idp.example.test/ idp.example.test https:// https://user:s3cret@idp.example.test/
+      https://idp.example.test/?a=1 https://idp.example.test/#a
+    `),
+  )('the issuer %s → TypeError that does not repeat it', (bad) => {
     const create = () => createDiscovery({ issuer: bad, fallback: 'none', fetchJson: answering() });
     expect(create).toThrow(
       new TypeError('issuer: it is not a plain https URL; a provider without TLS needs insecure: true'),

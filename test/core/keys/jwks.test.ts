@@ -82,9 +82,8 @@ describe('readJwks', () => {
     expect([...keys.keys()]).toEqual(['__proto__', 'constructor']);
   });
 
-  it('a kid of 256 characters is used', () => {
-    expect([...readJwks({ keys: [{ ...ec, kid: 'x'.repeat(256) }] }).keys.keys()]).toEqual(['x'.repeat(256)]);
-  });
+  it('a kid of 256 characters is used', () =>
+    expect([...readJwks({ keys: [{ ...ec, kid: 'x'.repeat(256) }] }).keys.keys()]).toEqual(['x'.repeat(256)]));
 
   it('100 keys are read, 101 are refused as a whole', () => {
     const entries = Array.from({ length: 101 }, (_, index) => ({ ...ec, kid: `key-${index}` }));
@@ -97,7 +96,7 @@ describe('readJwks', () => {
     ['null', { keys: null }],
     ['an object of keys', { keys: { a: rsa } }],
     ['keys in other case', { Keys: [] }],
-  ])('%s → not_a_key_set', (_, document) => {
-    expect(() => readJwks(document)).toThrow(expect.objectContaining({ kind: 'not_a_key_set' }));
-  });
+  ])('%s → not_a_key_set', (_, document) =>
+    expect(() => readJwks(document)).toThrow(expect.objectContaining({ kind: 'not_a_key_set' })),
+  );
 });

@@ -72,9 +72,9 @@ describe('keys of a cache', () => {
     ['older than their max-age, the provider responds', aged(61, { maxAge: 60 }), false, 'unknown_kid'],
     ['of a long max-age', aged(3000, { maxAge: 1e9 }), true, 'admitted'],
     ['older than the longest max-age, the provider responds', aged(3601, { maxAge: 1e9 }), false, 'unknown_kid'],
-  ])('%s', async (_, stored, isDown, expected) => {
-    expect(await open(holding(stored), { isDown }).judge(old)).toBe(expected);
-  });
+  ])('%s', async (_, stored, isDown, expected) =>
+    expect(await open(holding(stored), { isDown }).judge(old)).toBe(expected),
+  );
 
   it.each<[string, Partial<KeyCache>]>([
     ['a date in the future', holding(aged(-2))],

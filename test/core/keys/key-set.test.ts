@@ -68,9 +68,7 @@ describe('a refreshing key set', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   it('fetches nothing before a request, and is not usable', async () => {
     const { state, keySet } = startScript();
@@ -174,10 +172,7 @@ describe('a refreshing key set', () => {
 
   it('a key that may verify less than before → generation', async () => {
     const { state, keySet } = startScript();
-    const jwk = {
-      ...takeRsaKeys().publicKey.export({ format: 'jwk' }),
-      kid: 'r',
-    };
+    const jwk = { ...takeRsaKeys().publicKey.export({ format: 'jwk' }), kid: 'r' };
     state.keys = [jwk];
     await keySet.ready();
     expect(keySet.find('r', 'RS256')).toBeInstanceOf(KeyObject);
@@ -498,9 +493,7 @@ describe('a key set loaded once', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   it('never fetches again, and never goes stale', async () => {
     const { state, keySet } = startScript({ mode: 'once' });
@@ -533,30 +526,27 @@ describe('options', () => {
     expect(create).toThrow(new TypeError('staleSeconds must be from 0 to 86400.'));
   });
 
-  it.each([0, 86_400])('staleSeconds %s is allowed', (staleSeconds) => {
-    expect(open({ issuer, staleSeconds }).usable()).toBe(false);
-  });
+  it.each([0, 86_400])('staleSeconds %s is allowed', (staleSeconds) =>
+    expect(open({ issuer, staleSeconds }).usable()).toBe(false),
+  );
 
   it.each([
     ['insecure: write true or false', { issuer, insecure: 'true' as unknown as boolean }], // from a program without types
     ['jwksUri: write an https URL without credentials and fragment', { jwksUri: 'ftp://idp.example/', insecure: true }],
     ['issuer: it is not a plain https URL, nor an http one', { issuer: 'ftp://idp.example/', insecure: true }],
-  ])('insecure, and still wrong → TypeError: %s', (message, options) => {
-    expect(() => createKeySet(options)).toThrow(new TypeError(message));
-  });
+  ])('insecure, and still wrong → TypeError: %s', (message, options) =>
+    expect(() => createKeySet(options)).toThrow(new TypeError(message)),
+  );
 
-  it('an issuer that is not an https URL → TypeError', () => {
-    expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError);
-  });
+  it('an issuer that is not an https URL → TypeError', () =>
+    expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError));
 });
 
 describe('a key set that starts from keys that were fetched before', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   /** What a set tells so many seconds after its fetch. */
   async function fetchBefore(seconds: number): Promise<FetchedKeys> {

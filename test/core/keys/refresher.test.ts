@@ -23,9 +23,7 @@ describe('one attempt at a time', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   it.each([
     ['a retry', (each: { fail(): void }) => each.fail(), 1],
@@ -50,9 +48,7 @@ describe('a request that waits for the attempt of another request, on Workers', 
   beforeEach(() => {
     vi.useFakeTimers();
   });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  afterEach(() => vi.useRealTimers());
 
   async function startTwo(isAllowed = true) {
     const { refresher, settle } = startRefresher('state');

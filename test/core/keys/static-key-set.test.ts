@@ -21,7 +21,6 @@ describe('a static key set', () => {
     expect(keySet.refetch()).toBeUndefined();
   });
 
-  it('without a usable key → ProviderError', () => {
-    expect(() => createStaticKeySet({ keys: [jwk] })).toThrow(expect.objectContaining({ kind: 'no_usable_keys' }));
-  });
+  it('without a usable key → ProviderError', () =>
+    expect(() => createStaticKeySet({ keys: [jwk] })).toThrow(expect.objectContaining({ kind: 'no_usable_keys' })));
 });

@@ -29,9 +29,7 @@ beforeAll(async () => {
     ...{ NODE_EXTRA_CA_CERTS: provider.caFile },
   };
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

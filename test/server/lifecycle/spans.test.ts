@@ -12,9 +12,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-spans-'));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 
 /** An SDK that gathers spans for a minute, as SDKs do, and writes the names of those that it exports to a file. */
 const sdk = (file: string): string => `

@@ -27,9 +27,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-supervisor-'));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 
 const shared = { WORKERS: '2', DPOP_ENABLED: 'false' };
 const limits = { timeout: 20_000, interval: 50 };

@@ -15,9 +15,7 @@ let files = 0;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-settings-'));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function writeSettings(text: string): Promise<string> {
   const file = join(folder, `settings-${files++}.json`);
