@@ -28,6 +28,8 @@ let proxy: GateProcess;
 let beside: GateProcess;
 /** Forms that the token endpoint received. */
 const forms: Readonly<Record<string, string>>[] = [];
+/** Held before a response of the provider, if a test sets it. */
+let hold: Promise<void> | undefined;
 let answer: { readonly status: number; readonly body: (form: Readonly<Record<string, string>>, n: number) => object };
 const issue = (members: object = {}) => ({
   status: 200,
@@ -65,12 +67,14 @@ beforeAll(async () => {
   [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
   const expected = `Basic ${Buffer.from('gate:s3cret').toString('base64')}`;
   provider.serve('/oauth/token', (response) => {
-    void text(response.req).then((body) => {
+    void text(response.req).then(async (body) => {
       const form = Object.fromEntries(new URLSearchParams(body));
       const isClient = response.req.headers.authorization === expected;
       const { status, body: respond } = isClient ? answer : { status: 401, body: () => ({ error: 'invalid_client' }) };
+      const count = forms.push(form);
+      await hold;
       response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(respond(form, forms.push(form))));
+      response.end(JSON.stringify(respond(form, count)));
     });
   });
   const adminKey = join(folder, 'admin-key');
@@ -261,6 +265,30 @@ describe('an upstream that refuses the new token', () => {
     expect(await client.receive(/^HTTP\/1.1 \d+ /)).toMatch(/^HTTP\/1.1 101 /);
     client.destroy();
     upstream.interceptUpgrade = undefined;
+    expect(sentTokens()).toEqual(['Bearer for-alice-1', 'Bearer for-alice-2']);
+  });
+
+  it('and a client that disconnects meanwhile → the request is not sent again, and nothing stays in flight', async () => {
+    refuse(challenge);
+    const headers = bearer(await sign('alice'));
+    const lines = `Host: api.example\r\nAuthorization: ${headers[1]}\r\n`;
+    let respond = () => {};
+    upstream.intercept = () => {
+      hold = new Promise((resolve) => {
+        respond = resolve;
+      });
+      return false;
+    };
+    const client = openRaw(proxy.port);
+    client.write(`GET /orders/1 HTTP/1.1\r\n${lines}\r\n`);
+    await expect.poll(() => forms.length).toBe(2);
+    upstream.intercept = undefined;
+    client.destroy();
+    await proxy.findLog(({ rule, status }) => rule === 'orders' && status === 499);
+    respond();
+    hold = undefined;
+    expect((await send(proxy.url, '/orders/1', { headers })).status).toBe(200);
+    await expect.poll(() => proxy.metrics()).toContain('portcullis_upstream_in_flight{upstream="default"} 0');
     expect(sentTokens()).toEqual(['Bearer for-alice-1', 'Bearer for-alice-2']);
   });
 
