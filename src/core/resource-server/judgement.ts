@@ -15,6 +15,7 @@ import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
 import {
   type AccessTokenRules,
+  missingKeys,
   readUnverifiedIssuer,
   type TokenRules,
   type ValidToken,
@@ -164,7 +165,7 @@ export function createJudge(rules: JudgementRules): Judge {
   /** Verifies by the issuer's keys. If the token's key is not loaded, they are fetched. */
   function verifyByKeys(trusted: AccessTokenRules, call: ReadRequest): Verified | Promise<Verified> {
     const verified = verifyByCachedKeys(trusted, call.text);
-    if (!(verified instanceof Refused)) return verified;
+    if (!(verified instanceof Refused) || !missingKeys.has(verified.reason)) return verified;
     const verify = (): Verified => verifyByCachedKeys(trusted, call.text);
     return rules.verifyAgain(verified, trusted, { ...call, verify }) ?? verified;
   }

@@ -1,11 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { createPlaces } from '../../core/http/peer-places.ts';
 import { Refused } from '../../core/refused.ts';
 import { discardRest } from '../../server/http/exchange.ts';
-import { createOwnConnections } from './own-connections.ts';
+import { hasValue } from './headers.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
-import { createRequestHead, type Forwarding, type Framing, readFraming } from './request-head.ts';
+import { createRequestHead, type Forwarding, type Framing, type RequestHead, readFraming } from './request-head.ts';
 import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
 import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
@@ -121,5 +122,53 @@ export function createExamine(): Examine {
       outgoing.shouldKeepAlive = false;
     }
     return framing;
+  };
+}
+
+/** Schemes that authenticate a connection and not a request (RFC 4559; `Kerberos` and `Nego2` on Windows). */
+const connectionSchemes = /(?:^|[\s,])(?:ntlm|negotiate|kerberos|nego2)(?=[\s,]|$)/i;
+
+/**
+ * Creates the connections to an upstream that belong only to one client's connection, and end with it. `share`: the part of
+ * one peer; its oldest one ends if the part is full.
+ */
+function createOwnConnections(createAgent: () => Agent, most: number, share: number) {
+  const places = createPlaces(most, share);
+  const agents = new Map<Socket, Agent>();
+  const offered = new WeakSet<Socket>();
+  return {
+    /** Returns the client of the request's own connection, or `undefined` if the request may share one. */
+    find({ incoming: { socket }, client, credentials }: Forwarding, { headers }: RequestHead): Agent | undefined {
+      const known = agents.get(socket);
+      if (known !== undefined) return known;
+      const isSent = credentials === 'forward' && hasValue(headers, 'authorization', connectionSchemes);
+      if (!isSent && !offered.has(socket)) return undefined;
+      const agent = createAgent();
+      // Nothing is sent for a client that has disconnected, and its end was already reported.
+      if (socket.destroyed) return agent;
+      const end = (): void => {
+        socket.off('close', close);
+        agents.delete(socket);
+        agent.destroy();
+      };
+      const place = { peer: client, end };
+      const close = (): void => {
+        places.leave(place);
+        end();
+      };
+      places.take(place);
+      agents.set(socket, agent);
+      socket.on('close', close);
+      return agent;
+    },
+    /** Reports whether a response offers such a scheme. Its client then gets its own connection. */
+    noteOffer(socket: Socket, rawHeaders: readonly string[]): boolean {
+      const isOffered = hasValue(rawHeaders, 'www-authenticate', connectionSchemes);
+      if (isOffered) offered.add(socket);
+      return isOffered;
+    },
+    close(): void {
+      for (const agent of agents.values()) agent.destroy();
+    },
   };
 }

@@ -6,7 +6,6 @@ import { parseUpstream, type UpstreamAddress } from '../../core/http/upstream-ad
 import { Refused } from '../../core/refused.ts';
 import { codeOf } from '../../core/shown-text.ts';
 import { hasName } from './headers.ts';
-import type { OwnConnections } from './own-connections.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
 
@@ -58,7 +57,7 @@ export interface ForwardJob {
   readonly forwarding: Forwarding;
   readonly head: RequestHead;
   readonly writer: ResponseWriter;
-  readonly ownConnections: OwnConnections;
+  readonly ownConnections: { noteOffer(socket: Socket, rawHeaders: readonly string[]): boolean };
   /** The client's own connection; absent if the request may share one. */
   readonly ownAgent: Agent | undefined;
   /** True if the request was sent before, on a connection that had closed. */
