@@ -23,9 +23,12 @@ describe('blocks of code in the documentation', () => {
     );
   });
 
-  it('fragments are few: what is written for packages that are not here', () => {
+  it('fragments are few: code for packages and programs that are not here, and what continues another block', () => {
     const fragments = scripts.flatMap(({ page, fragment }) => (fragment === undefined ? [] : [`${page}: ${fragment}`]));
     expect(fragments).toEqual([
+      'docs/gate/as-the-proxy.md: code of a browser',
+      'docs/getting-started.md: JavaScript for server.js, which a test runs unchanged',
+      'docs/mcp.md: continues the module above, with the imports of the first example',
       'docs/migrate/from-express-oauth2-jwt-bearer.md: its type of req.auth conflicts with the type of the MCP server',
       'docs/migrate/from-fastify-jwt.md: needs @fastify/jwt and get-jwks',
       'docs/migrate/from-passport-jwt.md: needs passport, passport-jwt and jwks-rsa',
@@ -40,7 +43,7 @@ describe('examples in docstrings', () => {
     'adapters/fastify.ts': `import fastify from 'fastify'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata } from 'portcullis/fastify'; const app = fastify();`,
     'adapters/fetch.ts': `import { createMetadata, createProtect } from 'portcullis/fetch';`,
     'adapters/hono.ts': `import { Hono } from 'hono'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata } from 'portcullis/hono'; const app = new Hono();`,
-    'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const app = express(); const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
+    'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
     'adapters/nest.ts': `import { Get, Module } from '@nestjs/common'; import type { Access } from 'portcullis'; import { CurrentAccess, PortcullisModule, Protect } from 'portcullis/nest';`,
     'adapters/nest/guard.ts': `import type { INestApplication } from '@nestjs/common'; import { createGuard } from 'portcullis/nest'; declare const app: INestApplication;`,
     'adapters/node-middleware.ts': `import express from 'express'; import { createMetadata } from 'portcullis/express'; const app = express();`,
