@@ -1,8 +1,16 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as ClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport as McpTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Browser } from 'playwright-core';
+import { Server as SocketServer } from 'socket.io';
+import { io as connectSocket } from 'socket.io-client';
+import { Agent, EventSource } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { openPage, startBrowser } from '../support/browser.ts';
@@ -21,11 +29,17 @@ async function startUpstream() {
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => offered.has('chat') && 'chat' });
   const server = createServer((incoming, outgoing) => {
     state.last = incoming;
-    outgoing.end('<!doctype html><title>upstream</title>');
+    if (incoming.url?.startsWith('/mcp')) void state.mcp?.handleRequest(incoming, outgoing);
+    else if (!incoming.url?.endsWith('events')) outgoing.end('<!doctype html><title>upstream</title>');
+    else outgoing.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${++state.streams}\n\n`);
   });
   const state = {
     url: '',
     last: undefined as IncomingMessage | undefined,
+    /** Event streams so far. */
+    streams: 0,
+    mcp: undefined as McpTransport | undefined,
+    server,
     async close() {
       for (const each of sockets.clients) each.terminate();
       server.closeAllConnections();
@@ -33,6 +47,8 @@ async function startUpstream() {
     },
   };
   server.on('upgrade', (incoming, socket, head) => {
+    // The server of socket.io has its own listener.
+    if (incoming.url?.includes('socket.io')) return;
     state.last = incoming;
     sockets.handleUpgrade(incoming, socket, head, (each) => each.send(linesOf(incoming).join(' | ')));
   });
@@ -55,6 +71,8 @@ const rules = () => ({
     rule('report', { mode: 'report', scopes: ['chat'] }),
     rule('forward', { forward: ['authorization'] }),
     rule('dpop', { dpop: 'required' }),
+    rule('mcp', { mcp: { tools: { '*': {} } } }),
+    { id: 'page', path: '/page', access: 'open' },
     { id: 'plain', path: '/plain/**' },
   ],
 });
@@ -63,7 +81,7 @@ beforeAll(async () => {
   [provider, upstream] = await Promise.all([startTestProvider(), startUpstream()]);
   [token, gate] = await Promise.all([
     provider.sign({ sub: 'ann' }),
-    startGate(provider, rules(), { UPSTREAM: upstream.url }),
+    startGate(provider, rules(), { UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' }),
   ]);
 }, 60_000);
 afterAll(async () => {
@@ -233,5 +251,128 @@ describe('webSocketToken in a browser', needs('chromium'), () => {
     })`);
     expect(seen).toEqual(expected);
     await close();
+  });
+});
+
+/** Each client gets a token that expires while its stream is open, and returns with another one. */
+describe('an open stream whose token expires', { timeout: 30_000 }, () => {
+  const short = () => provider.sign({ sub: 'ann', exp: Math.floor(Date.now() / 1000) + 3 });
+  const socketUrl = () => `${gate.url.replace('http', 'ws')}/token/x`;
+
+  it('ws → closed with 1006; a new WebSocket opens', async () => {
+    const open = async (value: string): Promise<WebSocket> => {
+      const socket = new WebSocket(socketUrl(), ['chat', 'bearer', value]);
+      await once(socket, 'message');
+      return socket;
+    };
+    const [code] = await once(await open(await short()), 'close');
+    expect(code).toBe(1006);
+    (await open(token)).terminate();
+  });
+
+  it('socket.io → transport close, and it connects again by itself with the new token', async () => {
+    const server = new SocketServer(upstream.server, { path: '/token/socket.io' });
+    const options = { path: '/token/socket.io', transports: ['websocket'], reconnectionDelay: 20 };
+    const client = connectSocket(gate.url, { ...options, protocols: ['bearer', await short()] });
+    const seen: string[] = [];
+    client.on('connect', () => seen.push('connect'));
+    client.on('disconnect', (reason) => {
+      seen.push(reason);
+      client.io.opts.protocols = ['bearer', token];
+    });
+    await expect.poll(() => seen, { timeout: 15_000 }).toEqual(['connect', 'transport close', 'connect']);
+    client.close();
+    server.disconnectSockets(true); // its close would close the server of all
+  });
+
+  /** An EventSource that authorizes each connection with the next token, the last one again. */
+  const listen = (...tokens: readonly string[]) => {
+    let connections = 0;
+    const agent = new Agent();
+    const dispatcher = agent.compose((dispatch) => (options, handler) => {
+      const authorization = `Bearer ${tokens[Math.min(connections++, tokens.length - 1)]}`;
+      return dispatch({ ...options, headers: { ...(options.headers as object), authorization } }, handler);
+    });
+    const source = new EventSource(`${gate.url}/token/events`, { node: { dispatcher, reconnectionTime: 20 } });
+    const seen: string[] = [];
+    source.addEventListener('message', ({ data }) => seen.push(String(data)));
+    return { source, seen };
+  };
+
+  it('EventSource → it connects again by itself; with the expired token it gets 401, and stays closed', async () => {
+    const first = upstream.streams + 1;
+    const { source, seen } = listen(await short(), token);
+    await expect.poll(() => seen, { timeout: 15_000 }).toEqual([String(first), String(first + 1)]);
+    expect(source.readyState).toBe(EventSource.OPEN);
+    source.close();
+    const other = listen(await short());
+    await expect.poll(() => other.source.readyState, { timeout: 15_000 }).toBe(EventSource.CLOSED);
+    expect(other.seen).toHaveLength(1);
+  });
+
+  it('MCP → the client opens its stream again, and gets what the server sends then', async () => {
+    const server = new McpServer(
+      { name: 'clock', version: '1.0.0' },
+      { capabilities: { tools: { listChanged: true } } },
+    );
+    upstream.mcp = new McpTransport({ sessionIdGenerator: randomUUID });
+    await server.connect(upstream.mcp);
+    const tokens = [await short()];
+    const statuses: string[] = [];
+    const transport = new ClientTransport(new URL(`${gate.url}/mcp/`), {
+      reconnectionOptions: {
+        initialReconnectionDelay: 20,
+        maxReconnectionDelay: 1000,
+        reconnectionDelayGrowFactor: 2,
+        maxRetries: 5,
+      },
+      async fetch(url, init) {
+        const headers = new Headers(init?.headers);
+        headers.set('authorization', `Bearer ${tokens[0]}`);
+        const response = await fetch(url, { ...init, headers });
+        statuses.push(`${init?.method} ${response.status}`);
+        return response;
+      },
+    });
+    const client = new McpClient({ name: 'test', version: '1.0.0' });
+    let changes = 0;
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
+    await client.connect(transport);
+    await expect.poll(() => statuses.filter((each) => each === 'GET 200')).toHaveLength(1);
+    tokens[0] = token;
+    await expect.poll(() => statuses.filter((each) => each === 'GET 200'), { timeout: 15_000 }).toHaveLength(2);
+    server.sendToolListChanged();
+    await expect.poll(() => changes).toBe(1);
+    await client.close();
+    await server.close();
+  });
+
+  it('a browser → a WebSocket closes with 1006, fetch reads the end; both open again', needs('chromium'), async () => {
+    const browser = await startBrowser();
+    const { page, close } = await openPage(browser, `${gate.url}/page`);
+    const tokens = JSON.stringify([await short(), token]);
+    const seen = await page.evaluate(`(async () => {
+      const tokens = ${tokens};
+      const open = (value) => new Promise((resolve) => {
+        const socket = new WebSocket('${socketUrl()}', ['chat', 'bearer', value]);
+        const closed = new Promise((end) => (socket.onclose = ({ code }) => end(code)));
+        socket.onmessage = () => resolve({ closed, socket });
+      });
+      const read = async (value) => {
+        const response = await fetch('/token/events', { headers: { authorization: 'Bearer ' + value } });
+        const reader = response.body.getReader();
+        await reader.read();
+        return reader;
+      };
+      const [{ closed }, first] = await Promise.all([open(tokens[0]), read(tokens[0])]);
+      const [code, { done }] = await Promise.all([closed, first.read()]);
+      const [{ socket }, second] = await Promise.all([open(tokens[1]), read(tokens[1])]);
+      socket.close();
+      await second.cancel();
+      return [code, done];
+    })()`);
+    expect(seen).toEqual([1006, true]);
+    await close();
+    await browser.close();
   });
 });
