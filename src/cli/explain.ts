@@ -152,7 +152,7 @@ async function explainCalls(
   calls: readonly CallInput[],
   { flags, environment, at, policy }: CallOptions,
 ): Promise<readonly Explained[]> {
-  const { method, url, show, offline } = flags.values;
+  const { method, url, show, offline, json } = flags.values;
   if (calls.every(({ kind }) => kind !== 'har')) noteIdle(flags.values, 'an input that is not a HAR', ['entry']);
   const [first] = calls as readonly [CallInput, ...CallInput[]]; // an input of calls has at least two
   const explainer = await openExplainer(flags, environment, first);
@@ -166,6 +166,8 @@ async function explainCalls(
       const whole = addResponse({ ...explanation, ...(repairs !== undefined && { repairs }) }, response);
       explained.push({ request, explanation: addNext(whole, offline ? 'offline' : 'online') });
     }
+    const [shown] = explained;
+    if (shown !== undefined && !json) process.stderr.write(describeComparison(shown.explanation, first));
     for (const problem of explainer.keysProblems) {
       process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
     }
@@ -173,6 +175,16 @@ async function explainCalls(
   } finally {
     explainer.close();
   }
+}
+
+/** The rules that the input is compared with, and how a token without a header is read. */
+function describeComparison({ against, verdict }: Explanation, { kind }: CallInput): string {
+  const { issuer, audiences } = against;
+  // Refused before an issuer was chosen.
+  if (issuer.length === 0 && verdict !== 'undecided') return '';
+  const rules = issuer.length === 0 ? 'nothing' : `${issuer.join(', ')} for ${audiences.join(', ')}`;
+  const bearer = kind === 'token' ? '; a token without a header counts as sent with Bearer' : '';
+  return `portcullis: compared with ${rules}${bearer}\n`;
 }
 
 /** Prints every explanation. The exit status is the status of the first, which is refused if any is. */

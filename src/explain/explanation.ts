@@ -143,7 +143,7 @@ export function leaveOpen(id: string, why: string): ExplainedCheck {
 /** An explanation without settings decides nothing. */
 export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
   const next = 'portcullis explain --issuer URL --audience TEXT, or with the settings of the service';
-  return { ...rest, verdict: 'undecided', next, checks: rest.checks.map(leaveUncompared) };
+  return { ...rest, verdict: 'undecided', against: nothing, next, checks: rest.checks.map(leaveUncompared) };
 }
 
 /** Commands that decide what a check leaves open, by its group. */
@@ -179,6 +179,7 @@ export function listCausalFacts(facts: Readonly<Record<string, unknown>>): strin
 /** Without settings, checks that compare with one show only the token. */
 function leaveUncompared(check: ExplainedCheck): ExplainedCheck {
   const { id, why, seen } = check;
-  if (findCheck(id)?.setting === undefined) return check;
+  // An algorithm that fails here is one that no setting can allow.
+  if (findCheck(id)?.setting === undefined || (id === 'alg' && check.verdict === 'fail')) return check;
   return leaveOpen(id, `${why ?? seen ?? 'absent'} (not compared: there are no settings)`);
 }

@@ -38,6 +38,9 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${word}${reason === undefined ? '' : `: ${reason}`}`)]
       : formatFirst(headlineOf(explanation), first, style);
   const repaired = repairs.map(({ id, note }) => row(id === 'taken' ? 'read' : 'repaired', note));
+  // Line breaks cannot be sent; every other repair is of a token that is refused.
+  const isChanged = repairs.some(({ id }) => !['taken', 'line_breaks'].includes(id));
+  const before = isChanged ? ['as pasted: refused; after the repair:'] : [];
   const more = others.map(({ reason: name = '', seen, why, causes }) =>
     wrap(`also wrong: ${name.padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`, indent),
   );
@@ -45,7 +48,9 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
     ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified claim of the token)'}`,
   );
   const next = explanation.next === undefined ? [] : [wrap(`next: ${explanation.next}`, 6)];
-  const text = [...lines, ...repaired, ...more, ...shown, '', ...formatRows(checks, style), ...next].join('\n');
+  const text = [...before, ...lines, ...repaired, ...more, ...shown, '', ...formatRows(checks, style), ...next].join(
+    '\n',
+  );
   const trimmed = text.replace(/ +$/gm, '');
   return `${style.characters === 'ascii' ? toAscii(trimmed) : trimmed}\n`;
 }

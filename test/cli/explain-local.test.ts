@@ -34,7 +34,11 @@ describe('explain without settings, next to a running dev', () => {
   it('only the provider runs → compared with the provider and its audience', async () => {
     const { status, stdout, stderr } = await explain(await idp.token());
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted\n/)]);
-    expect(stderr).toBe(`portcullis: no settings are set: compared with portcullis dev, which runs ${idp.issuer}\n`);
+    expect(stderr.split('\n')).toEqual([
+      `portcullis: no settings are set: compared with portcullis dev, which runs ${idp.issuer}`,
+      `portcullis: compared with ${idp.issuer} for ${audience}; a token without a header counts as sent with Bearer`,
+      '',
+    ]);
   });
 
   it('token | explain → admitted by the service that dev runs; another audience → the flag of dev', async () => {
@@ -61,12 +65,15 @@ describe('explain without settings, next to a running dev', () => {
 
   it('a token that no key of dev has signed → only decoded, and what to give', async () => {
     const { status, stdout, stderr } = await explain(await idp.token({ key: 'unknown' }));
-    expect([status, stderr]).toEqual([69, '']);
+    const alone = 'portcullis: compared with nothing; a token without a header counts as sent with Bearer\n';
+    expect([status, stderr]).toEqual([69, alone]);
     expect(stdout).toMatch(/\nnext: portcullis explain --issuer URL --audience TEXT, or with the settings of\n/);
   });
 
   it('--offline → no request: the token is only decoded', async () => {
-    expect(await explain(await idp.token(), '--offline')).toMatchObject({ status: 69, stderr: '' });
+    expect(await explain(await idp.token(), '--offline')).toMatchObject({
+      ...{ status: 69, stderr: expect.stringMatching(/^portcullis: compared with nothing/) },
+    });
   });
 });
 

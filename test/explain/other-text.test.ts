@@ -54,6 +54,22 @@ describe('other text → the value of Authorization, unchanged', () => {
     });
   });
 
+  it('headers with lists of values → each value', () => {
+    expect(read(`{"method":"GET","url":"${url}","headers":{"Authorization":["Bearer ${token}"]}}`)).toEqual([
+      `Bearer ${token}`,
+      null,
+      url,
+    ]);
+  });
+
+  it('the response of a token endpoint → its token', () => {
+    expect(read(`HTTP/1.1 200 OK\nContent-Type: application/json\n\n{"access_token":"${token}"}`)).toEqual([
+      `Bearer ${token}`,
+      null,
+      undefined,
+    ]);
+  });
+
   it('a header of another name → no Authorization', () => {
     expect(read(`{"proxy-authorization":"Bearer ${token}"}`)).toEqual(['unread']);
     expect(read(`{"x-auth":"Bearer ${token}"}`)).toEqual(['unread']);

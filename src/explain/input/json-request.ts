@@ -8,8 +8,9 @@ const maxDepth = 8;
 function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
   if (!Array.isArray(value)) {
     if (!isJsonObject(value)) return undefined;
+    // Go and Node write a list of values.
     return Object.entries(value).flatMap(([name, each]): readonly HeaderLine[] =>
-      typeof each === 'string' ? [[name, each.trim()]] : [],
+      [each].flat().flatMap((text): readonly HeaderLine[] => (typeof text === 'string' ? [[name, text.trim()]] : [])),
     );
   }
   return value

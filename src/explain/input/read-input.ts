@@ -75,7 +75,9 @@ function readKnown(text: string, { entry }: ReadInputOptions): Input {
     const read = readRawRequest(request, traced === undefined ? 'http' : schemeOfTrace(trimmed));
     return answer === undefined || !('headers' in read) ? read : { ...read, response: readResponse(answer) };
   }
-  if (isResponse(plain)) return readResponse(plain);
+  // The response of a token endpoint has a token.
+  const isOfTokens = /^HTTP\/\S+ 2/.test(plain) && anyToken.test(plain);
+  if (isResponse(plain) && !isOfTokens) return readResponse(plain);
   const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
   const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['line_breaks']);
   if (repaired !== undefined) return describeToken(repaired, scheme);
