@@ -51,6 +51,7 @@ async function which(name: string, method: string, url: string): Promise<number>
     winner === undefined
       ? 'none: no rule matches, so the gate responds with 403'
       : `${winner.id}: ${others.length === 0 ? 'the only match' : 'the most specific match'}: ${describeSpecificity(winner)}`,
+    ...(winner?.when === undefined ? [] : [`  if ${winner.when.text}`]),
     ...others.map((rule) => `  then ${rule.id}: ${describeSpecificity(rule)}`),
     ...near.map(({ rule, why }) => `  not ${rule.id}: ${why}`),
   ];

@@ -34,6 +34,10 @@ beforeAll(async () => {
     rules: [
       { id: 'one', path: '/one', when: "token.tenant == '9007199254740992'" },
       { id: 'any', path: '/any' },
+      {
+        ...{ id: 'app', path: '/app' },
+        when: "request.headers['x-app'] == 'a, b' && !('x-drop' in request.headers) && request.client_ip == '127.0.0.1'",
+      },
     ],
   };
   const { port } = upstream.address() as AddressInfo; // a TCP server has an address of this shape
@@ -82,4 +86,14 @@ it('rule for 9007199254740992 → 9007199254740993 is refused, and the log has i
     received: ['token.tenant = 9007199254740993'],
     client_id: '9007199254740993',
   });
+});
+
+it('condition on headers → the values that the upstream gets', async () => {
+  const token = await provider.sign({});
+  const headers = ['Authorization', `Bearer ${token}`, 'X-App', 'a', 'Connection', 'X-Drop', 'X-Drop', '1'];
+  expect(await send(gate.url, '/app', { headers: [...headers, 'x-app', 'b'] })).toMatchObject({ status: 200 });
+  expect(arrived).toMatchObject({ 'x-app': 'a, b' });
+  expect(await send(gate.url, '/app', { headers })).toMatchObject({ status: 403 });
+  const line = await gate.findLog(({ rule, status }) => rule === 'app' && status === 403);
+  expect(line).toMatchObject({ reason: 'condition_not_met', received: [expect.stringMatching(/^\S+ = #/)] });
 });

@@ -130,7 +130,7 @@ async function walkRequest(walk: Walk, rules: JudgementRules, call: DryCall): Pr
   await walkWithdrawal(walk, rules, token);
   const confirmation = resultOf(walk, 'introspection') ?? resultOf(walk, 'confirmation');
   if (confirmation !== undefined) verifyBinding(confirmation, asRead, now);
-  const facts = { token, now, conditionCall: request.conditionCall };
+  const facts = { token, now, text, conditionCall: request.conditionCall };
   for (const policy of [token.verifiedBy.issuer.policy, call.policy]) {
     if (policy !== undefined) for (const step of await walkPolicy(policy, facts, isVerified(walk))) walk.add(step);
   }

@@ -22,6 +22,8 @@ export interface PolicyFacts {
   readonly token: JudgedToken;
   /** Seconds since the epoch. */
   readonly now: number;
+  /** The compact JWT, or the opaque token. */
+  readonly text?: string;
   /** The request as a condition of the gate's rules reads it. */
   readonly conditionCall?: object | undefined;
 }

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { ResourceRequest } from '../../core/http/request.ts';
-import { isJsonObject } from '../../core/jose/json.ts';
+import { isInexact, isJsonObject, type JsonObject, parseJsonObject } from '../../core/jose/json.ts';
+import { readRegistered } from '../../core/token/claims.ts';
 import { readOfferedToken } from '../match/request-target.ts';
 import { addConnectionOptions, findHeaderActions } from '../proxy/headers.ts';
 
@@ -9,18 +11,44 @@ type CelValue = null | boolean | string | number | bigint | readonly CelValue[] 
 const written = new WeakMap<object, ReadonlyMap<string, CelValue>>();
 
 /** Writes claims for CEL, once for each verified token or introspection response. */
-export function writeClaims(claims: object): ReadonlyMap<string, CelValue> {
+export function writeClaims(claims: object, jwt: string): ReadonlyMap<string, CelValue> {
   const known = written.get(claims);
   if (known !== undefined) return known;
-  const map = new Map(Object.entries(claims).map(([name, value]) => [name, writeValue(value)]));
+  const map = writeObject(markDoubles(jwt) ?? claims);
   written.set(claims, map);
   return map;
 }
 
+/** Start of the string that stands for a double. No claim has it. */
+let mark = '';
+const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.]*(?:e[+-]?\d+)?/gi;
+
+/**
+ * Reads the claims of a JWT again if it has a number with a fraction or an exponent, and an integer as its value: `1.0` is a
+ * double, and JavaScript does not distinguish it from 1.
+ */
+function markDoubles(jwt: string): JsonObject | undefined {
+  const json = Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString();
+  if (!/\d(?:\.0|e)/i.test(json)) return undefined;
+  mark ||= randomUUID();
+  const marked = json.replace(stringOrNumber, (token) => {
+    const isDouble = /^-?\d+[.e]/i.test(token) && Number.isSafeInteger(Number(token)) && !isInexact(token);
+    return isDouble ? `"${mark}${token}"` : token;
+  });
+  const claims = parseJsonObject(Buffer.from(marked));
+  return claims && readRegistered(claims);
+}
+
+function writeObject(value: object): ReadonlyMap<string, CelValue> {
+  return new Map(Object.entries(value).map(([name, each]) => [name, writeValue(each)]));
+}
+
 function writeValue(value: unknown): CelValue {
+  if (typeof value === 'string')
+    return mark !== '' && value.startsWith(mark) ? Number(value.slice(mark.length)) : value;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(writeValue);
-  return isJsonObject(value) ? writeClaims(value) : (value as CelValue); // JSON has no other value
+  return isJsonObject(value) ? writeObject(value) : (value as CelValue); // JSON has no other value
 }
 
 /** Returns the number of items of the longest list or map within a value. */

@@ -60,7 +60,7 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     tokens.set(claims, read);
     return read;
   };
-  const writeVariables = ({ token, now, conditionCall }: PolicyFacts) => {
+  const writeVariables = ({ token, now, text: jwt = '', conditionCall }: PolicyFacts) => {
     const call = conditionCall instanceof ConditionCall ? conditionCall : undefined;
     const lines = call && members.has('headers') ? readHeaders(call.request, headers) : new Map<string, string>();
     const request = new Map<string, Variables[string]>([['headers', lines]]);
@@ -68,7 +68,12 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     const path = new Map<string, string>();
     // An empty value equals nothing.
     for (const [name, value] of call?.bound ?? []) setPresent(path, name, value || undefined);
-    const variables = { token: writeClaims(token.claims), path, request, now: writeTimestamp(BigInt(Math.floor(now))) };
+    const variables = {
+      token: writeClaims(token.claims, jwt),
+      path,
+      request,
+      now: writeTimestamp(BigInt(Math.floor(now))),
+    };
     return { variables, lines };
   };
   /** Returns the number of items that make an evaluation too long. */

@@ -244,6 +244,21 @@ describe('problems', () => {
   });
 });
 
+it.each<readonly [string, boolean]>([
+  ['type(token.int) == int && token.int + 1 == 2 && token.int == token.dec', true],
+  ['type(token.dec) == double && type(token.exp) == double && token.exp == 1000', true],
+  ['type(token.deep.l[0]) == double && type(token.deep.l[1]) == int && token.s == "1.0"', true],
+  ['token.dec + 1 == 2', false],
+  ['token.big == "1.0000000000000000000"', true],
+])('numbers as the token has them: %s → %s', (text, expected) => {
+  const json =
+    '{"int": 1, "dec": 1.0, "exp": 1E3, "deep": {"l": [2.00, 2]}, "s": "1.0", "big": 1.0000000000000000000, "sub": null}';
+  const facts = { ...factsOf({ claims: {} }), text: `e30.${Buffer.from(json).toString('base64url')}.c2ln` };
+  const token = { ...facts.token, claims: parseClaims({}) };
+  expect(compile(text).check.passes({ ...facts, token })).toBe(expected);
+  expect(compile('has(token.sub)').check.passes({ ...facts, token })).toBe(false);
+});
+
 it.each(
   [...readFileSync('UPGRADE.md', 'utf8').matchAll(/^ {2}\| `(\{ "claim".*?)` \| `(".*")` \|$/gm)].map(
     ([, before, when]) => [before, when] as const,
