@@ -17,6 +17,8 @@ export interface Comparison {
   readonly identity?: 'received' | 'both';
   /** Values that were read instead of one received value: in clear only if the log shows identities, a secret one never. */
   readonly values?: readonly { readonly name: string; readonly value: unknown; readonly isSecret: boolean }[];
+  /** Claims with which the check would pass, if that is known. */
+  readonly wanted?: Readonly<Record<string, unknown>> | undefined;
   /** For a time: the current time, and how many seconds before and after it are accepted. */
   readonly time?: { readonly now: number; readonly past: number; readonly ahead: number };
 }

@@ -160,8 +160,11 @@ async function explainStep(step: Step, context: StepContext): Promise<ExplainedC
 }
 
 /** Names the causes of a failed step. A cause is certain only if its fix was tried with success. */
-async function confirmCauses({ id, reason }: Step, { facts, tried }: StepContext): Promise<readonly NamedCause[]> {
-  const candidates = reason === undefined ? [] : findCauses(reason, facts);
+async function confirmCauses(
+  { id, reason, comparison }: Step,
+  { facts, tried }: StepContext,
+): Promise<readonly NamedCause[]> {
+  const candidates = reason === undefined ? [] : findCauses(reason, { ...facts, wanted: comparison?.wanted });
   const confirmed = new Set<object>();
   for (const candidate of candidates) {
     const { trial } = candidate;

@@ -71,6 +71,8 @@ export interface Facts {
   readonly isKeyKnown?: boolean | undefined;
   /** Seconds since the epoch. */
   readonly now: number;
+  /** Claims with which the condition of the rule would hold. */
+  readonly wanted?: JsonObject | undefined;
 }
 
 export function audiencesOf({ aud }: JsonObject): readonly string[] {

@@ -81,7 +81,7 @@ function changeCall({ call }: TriedRun, trial: Trial): DryCall {
   return {
     ...call,
     introspection: undefined,
-    request: { method, url, target, headers: { get }, conditionCall },
+    request: { method, url, target, headers: { get, entries: () => headers.entries?.() ?? [] }, conditionCall },
   };
 }
 

@@ -39,6 +39,11 @@ beforeAll(async () => {
         { id: 'watched', path: '/watched', issuers: ['staff'], mode: 'report' },
         { id: 'perhaps', path: '/perhaps', issuers: ['staff'], access: 'optional' },
         { id: 'chat', path: '/chat', issuers: ['staff'], webSocketToken: 'protocol' },
+        {
+          ...{ id: 'tenant', path: '/t/{tenant}', issuers: ['staff'] },
+          when: "request.headers['x-app'] == '1' && token.tenant == path.tenant",
+        },
+        { id: 'office', path: '/office', issuers: ['staff'], when: "request.client_ip == '192.0.2.1'" },
         { id: 'others', path: '/others', issuers: ['other'] },
         { id: 'mcp', path: '/mcp', issuers: ['staff'], scopes: ['read'], mcp: maps },
         { id: 'visitors', path: '/visitors', issuers: ['staff'], access: 'optional', mcp: maps },
@@ -124,6 +129,26 @@ describe('the rule decides', () => {
     const { status, stdout } = await run('x', '--url', `${api}/healthz`);
     expect(stdout).toBe('admitted\n\nrule         ok    health, open to all: tokens are ignored\nexit 0\n');
     expect(status).toBe(0);
+  });
+
+  it.each<[string, object, object]>([
+    ['the tenant of the path', { tenant: 'acme' }, { verdict: 'admitted' }],
+    ['another tenant', { tenant: 'x' }, { reason: 'condition_not_met', status: 403 }],
+  ])('condition, %s → %j', async (_what, claims, expected) => {
+    const input = `curl -H 'X-App: 1' -H 'Authorization: Bearer ${await good(claims)}' ${api}/t/acme`;
+    const { explanation } = await runJson(input);
+    expect(explanation).toMatchObject({ ...expected, rule: { id: 'tenant' } });
+    if (explanation.verdict === 'admitted') return;
+    expect(explanation.checks.find(({ id }) => id === 'condition')).toMatchObject({
+      expected: 'token.tenant == path.tenant',
+      seen: expect.stringMatching(/^token\.tenant = #\S+, path\.tenant = #\S+$/),
+      causes: [{ id: 'claim_of_condition', certainty: 'certain', note: 'tenant is another value' }],
+    });
+  });
+
+  it('condition on the address of the client → undecided', async () => {
+    const { explanation } = await runJson(await good(), '--url', `${api}/office`);
+    expect(explanation).toMatchObject({ verdict: 'undecided', rule: { id: 'office' } });
   });
 
   it('optional and nothing sent → admitted', async () => {

@@ -10,7 +10,7 @@ const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
 export interface Difference
   extends Partial<Omit<Seen, 'claims' | 'header'>>,
     Partial<Omit<InForce, 'labels'>>,
-    Pick<Facts, 'isKeyKnown'> {
+    Pick<Facts, 'isKeyKnown' | 'wanted'> {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly externalUrl?: string;
@@ -28,7 +28,7 @@ export interface CauseCase {
 }
 
 /** The facts of a good call with these differences. */
-export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, ...rest }: Difference): Facts {
+export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, wanted, ...rest }: Difference): Facts {
   const usual = { iss: issuer, aud: audience, sub: 'alice', iat: now - 3600, exp: now + 3600, scope: 'read:messages' };
   const token = rest.token ?? jwt;
   return {
@@ -55,6 +55,7 @@ export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, 
       ...rest,
       labels: optionLabels,
     },
+    wanted,
     externalUrl,
     pinnedUrl,
     isKeyKnown,
@@ -202,6 +203,13 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'certain',
     appears: { claims: { scope: ['read:messages'] } },
     not: [{ claims: { scope: 1 } }],
+  },
+  {
+    id: 'claim_of_condition',
+    reason: 'condition_not_met',
+    certainty: 'certain',
+    appears: { wanted: { tenant: 'acme' } },
+    not: [{ wanted: undefined }, { wanted: {} }],
   },
   {
     id: 'machine_token_without_sub',

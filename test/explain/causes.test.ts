@@ -14,7 +14,14 @@ const named = [
   ...['bound_token_dpop_off', 'other_environment', 'key_rotated', 'domain_with_scheme'],
   ...['refresh_token', 'google_token', 'github_token', 'kubernetes_token', 'firebase_token', 'api_key', 'encrypted'],
   ...['symmetric_algorithm', 'token_expired', 'header_stripped', 'token_in_other_header', 'scheme_missing'],
-  ...['percent_encoded', 'hidden_character', 'scope_not_granted', 'scope_with_commas', 'scope_as_list'],
+  ...[
+    'percent_encoded',
+    'hidden_character',
+    'scope_not_granted',
+    'scope_with_commas',
+    'scope_as_list',
+    'claim_of_condition',
+  ],
   ...['machine_token_without_sub', 'algorithm_not_allowed', 'bound_token_needs_dpop', 'certificate_bound_token'],
   'audience_is_scope',
 ];

@@ -72,7 +72,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
       ...{ labels, disguise, ...call.options },
       ...(keyOptions.network === 'online' && { introspection: 'ask' }),
     });
-    const closed = leaveCertificateOpen(explanation);
+    const closed = leaveClientOpen(leaveCertificateOpen(explanation), rule);
     const open = mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
     const exchange = rule.exchange === undefined ? undefined : rules.exchanges.get(rule.exchange);
     return exchange === undefined || open.verdict === 'refused' ? open : explainExchange(open, rule, exchange, call);
@@ -134,6 +134,14 @@ function readOperations(
   if (trustsHeaders) return readTrustedHeaders(request).operations;
   if (body === undefined && carriesMessage(method)) return undefined;
   return readCopiedMessage({ method, rawHeaders, body: body ?? '' }).operations;
+}
+
+/** Without the address of the client, a condition that reads it is not decided. */
+function leaveClientOpen(explanation: Explanation, { when }: Rule): Explanation {
+  const { reason, verdict: _, status: __, checks, ...rest } = explanation;
+  if (reason !== 'condition_not_met' || when?.text.includes('client_ip') !== true) return explanation;
+  const open = leaveOpen('condition', 'the input does not have the address of the client');
+  return { ...rest, verdict: 'undecided', checks: checks.map((check) => (check.id === 'condition' ? open : check)) };
 }
 
 /** Without the message, the entry of a tool is not known. */

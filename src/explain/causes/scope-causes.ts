@@ -131,4 +131,18 @@ export const scopeCauses: readonly Cause[] = [
       return { note, fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
     },
   },
+  {
+    id: 'claim_of_condition',
+    reasons: ['condition_not_met'],
+    meaning: 'A claim has another value than the condition of the rule requires, or is absent.',
+    fix: 'At the provider, put the value that the condition requires into the claim, or correct "when" of the rule.',
+    find: ({ wanted, seen: { claims } }) => {
+      const [name] = Object.keys(wanted ?? {});
+      if (wanted === undefined || name === undefined) return undefined;
+      return {
+        trial: { claims: wanted },
+        note: `${name} is ${claims[name] === undefined ? 'absent' : 'another value'}`,
+      };
+    },
+  },
 ];

@@ -31,6 +31,7 @@ export function readCall(input: CallInput, flags: CallFlags = {}): ReceivedCall 
       if (/^x-forwarded-/i.test(name) && !isOwnHost) return null;
       return joinHeader(input.headers, name);
     },
+    entries: () => input.headers,
   };
   // Browsers and curl normalise the path of a URL. A request that was recorded at the service has the sent path.
   const target =

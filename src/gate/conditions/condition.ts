@@ -1,4 +1,5 @@
 import { createCheck } from '../../core/checks.ts';
+import type { JsonObject } from '../../core/jose/json.ts';
 import type { PolicyCheck } from '../../core/policy/policy-checks.ts';
 import type { Comparison } from '../../core/refused.ts';
 import { findClaim } from '../../core/token/grants.ts';
@@ -34,6 +35,8 @@ export interface ConditionOptions {
 interface Operand extends ConditionReading {
   readonly text: string;
   readonly run: Run;
+  /** For a comparison of a claim with what is not a claim. */
+  readonly wanted?: { readonly claim: string; readonly isList: boolean; readonly run: Run } | undefined;
 }
 
 type Run = ReturnType<Cel['plan']>;
@@ -97,7 +100,7 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
       const value = path[0] === 'token' ? findClaim(facts.token.claims, path.slice(1)) : readValue(variables, path);
       return { name: showPath(path), value, isSecret: path[1] === 'headers' && path[0] === 'request' };
     });
-    return { expected: failed?.text, values };
+    return { expected: failed?.text, values, wanted: failed?.wanted && findWanted(failed.wanted, variables) };
   };
   return { check: createCheck('condition', passes, { compare }), readsRequest };
 }
@@ -131,7 +134,9 @@ function parseCondition(
     if (reading.type !== 'bool' && reading.type !== 'dyn') {
       throw new TypeError(place(new ConditionError(`The type is ${reading.type}, and a condition is a bool`, each)));
     }
-    return { ...reading, text: operand, run: cel.plan(environment, each) };
+    const plan = (part: Expr): Run => cel.plan(environment, part);
+    const wanted = readWanted(each, (part) => checkCondition(part, opened, names).reads);
+    return { ...reading, text: operand, run: plan(each), wanted: wanted && { ...wanted, run: plan(wanted.other) } };
   });
   return { operands, run: cel.plan(environment, expr) };
 }
@@ -149,6 +154,30 @@ function attempt<T>(run: () => T, describe: (error: unknown) => string | undefin
 function listOperands(expr: Expr): readonly Expr[] {
   const { case: kind, value } = expr.exprKind;
   return kind === 'callExpr' && value.function === '_&&_' ? value.args.flatMap(listOperands) : [expr];
+}
+
+/** Reads the claim of `token.a == other`, or of `other in token.a`, if `other` reads no claim. */
+function readWanted({ exprKind: { case: kind, value } }: Expr, read: (expr: Expr) => readonly ConditionPath[]) {
+  const isList = kind === 'callExpr' && value.function === '@in';
+  if (kind !== 'callExpr' || (value.function !== '_==_' && !isList)) return undefined;
+  for (const [other, side] of [value.args, value.args.toReversed()]) {
+    const [path, ...more] = side?.exprKind.case === 'callExpr' || side === undefined ? [] : read(side);
+    const isClaim = path?.[0] === 'token' && path.length === 2 && more.length === 0;
+    if (!isClaim || other === undefined || read(other).some(([variable]) => variable === 'token')) continue;
+    return side === value.args[1] || !isList ? { claim: path[1] ?? '', isList, other } : undefined;
+  }
+  return undefined;
+}
+
+/** Returns the claim with which an operand is true, if its value is a scalar. */
+function findWanted(
+  { claim, isList, run }: NonNullable<Operand['wanted']>,
+  variables: Variables,
+): JsonObject | undefined {
+  const value = run(variables);
+  const isScalar = typeof value === 'bigint' || typeof value === 'string' || typeof value === 'boolean';
+  const written = typeof value === 'bigint' ? Number(value) : value;
+  return isScalar ? { [claim]: isList ? [written] : written } : undefined;
 }
 
 /** Describes an error of the parser, which has the place where it stopped. */

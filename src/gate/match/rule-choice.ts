@@ -91,7 +91,7 @@ function viewRequest(request: ResourceRequest, rule: Rule, target: ConditionTarg
     return target === undefined ? request : new RequestView(request, headers, target);
   }
   const get = (name: string) => (name.toLowerCase() === 'authorization' ? `Bearer ${token}` : headers.get(name));
-  return new RequestView(request, { get }, target);
+  return new RequestView(request, { get, entries: () => headers.entries?.() ?? [] }, target);
 }
 
 /** A class, because an object with a getter costs half a microsecond. */
