@@ -97,7 +97,7 @@ export const failures = {
   // Shape of the access token
   token_too_large: token(
     'The access token is too large.',
-    'The access token has more than 8 KiB. Reduce the claims at the provider.',
+    'The access token has more than 16 KiB. Reduce the claims at the provider.',
   ),
   opaque_token: token(
     'The access token is not a JWT.',
@@ -269,7 +269,7 @@ export const failures = {
   ),
   proof_too_large: proof(
     'The DPoP proof is too large.',
-    'The proof has more than 4 KiB. Reduce the proof at the client.',
+    'The proof has more than 12 KiB. Reduce the proof at the client.',
   ),
   malformed_proof: proof(
     'The DPoP proof is malformed.',

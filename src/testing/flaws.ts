@@ -47,7 +47,7 @@ const header = (members: JsonObject) => (): Change => ({ header: members });
 const finish = (last: (jws: string) => string) => (): Change => ({ finish: last });
 
 const changesOfTokens = {
-  token_too_large: claims({ padding: 'x'.repeat(8192) }),
+  token_too_large: claims({ padding: 'x'.repeat(16_384) }),
   opaque_token: finish(() => random()),
   encrypted_token: finish((token) => `${token}.${random()}.${random()}`),
   malformed_token: finish(cutSignature),
@@ -84,7 +84,7 @@ const changesOfTokens = {
 const changesOfProofs = {
   // Node joins headers of one name in this way.
   multiple_dpop_proofs: finish((proof) => `${proof}, ${proof}`),
-  proof_too_large: claims({ padding: 'x'.repeat(4096) }),
+  proof_too_large: claims({ padding: 'x'.repeat(12_288) }),
   malformed_proof: finish(cutSignature),
   unsupported_proof_typ: header({ typ: 'JWT' }),
   unsupported_proof_alg: header({ alg: 'HS256' }),

@@ -156,7 +156,7 @@ export const dpop = listCases([
       ['padding', finish((proof) => `${proof}=`), 'malformed_proof'],
       ['white space', finish((proof) => proof.replace('.', ' .')), 'malformed_proof'],
       ['signature cut off', finish((proof) => proof.slice(0, proof.lastIndexOf('.') + 1)), 'malformed_proof'],
-      ['over 4 KiB', claims({ filling: 'x'.repeat(4096) }), 'proof_too_large'],
+      ['over 12 KiB', claims({ filling: 'x'.repeat(12_288) }), 'proof_too_large'],
       [
         'two headers',
         withHeaders((headers, { dpop: make }) => [...headers, ...make().slice(2)]),

@@ -357,7 +357,7 @@ export const introspection = listLibraryCases([
             { status: 400, reason: null },
           ] as const,
       ),
-      ['8193 characters', unasked(() => 'x'.repeat(8193)), 'token_too_large'],
+      ['16385 characters', unasked(() => 'x'.repeat(16_385)), 'token_too_large'],
     ],
   },
   {

@@ -204,7 +204,7 @@ export const replayedProofs = listLibraryCases([
       ['with padding', withNonce(({ now }) => `${nonces.issue(now())}=`)],
       ['in a list', withNonce(({ now }) => [nonces.issue(now())]), 'malformed_proof_claims'],
       ['null', withNonce(() => null), 'malformed_proof_claims'],
-      ['4 KiB of it', withNonce(() => 'x'.repeat(4096)), 'proof_too_large'],
+      ['12 KiB of it', withNonce(() => 'x'.repeat(12_288)), 'proof_too_large'],
       ['of now', withNonce(({ now }) => nonces.issue(now())), harmless],
       [
         'in its own header',

@@ -176,6 +176,15 @@ for (const name of gateEdgeNames) {
       expect(headers.get('x-auth-issuer')).toEqual([provider.issuer]);
     });
 
+    it('token of almost 16 KiB with a header of 12 KiB → the upstream gets the request', async () => {
+      const large = await provider.sign({ client_id: 'shop', padding: 'x'.repeat(11_500) });
+      expect(large.length).toBeGreaterThan(15_700);
+      const { status } = await call(edge, '/orders/1', {
+        headers: [...bearer(large), 'X-Padding', 'z'.repeat(12_288)],
+      });
+      expect([status, lastHeaders().get('x-padding')?.[0]?.length]).toEqual([200, 12_288]);
+    });
+
     it('a body reaches the upstream, and the rule depends on the method', async () => {
       const writer = await provider.sign({ scope: 'write:orders' });
       const body = JSON.stringify({ order: 'x'.repeat(10_000) });

@@ -68,7 +68,7 @@ describe.each([
     [404, 'Not Found', '/nowhere', {}],
     [405, 'Method Not Allowed', '/api/private', { method: 'DELETE' }],
     [400, 'Bad Request', '/api\\private', {}],
-    [431, 'Request Header Fields Too Large', '/api/private', { headers: ['X-Padding', 'x'.repeat(16 * 1024)] }],
+    [431, 'Request Header Fields Too Large', '/api/private', { headers: ['X-Padding', 'x'.repeat(32 * 1024)] }],
   ] as const)('%i → the phrase in this form, no challenge', async (status, phrase, path, options) => {
     const answer = await get(path, options);
     expect(answer.status).toBe(status);

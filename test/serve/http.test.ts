@@ -221,9 +221,9 @@ describe.each(variants)('variant $name', (variant) => {
 
   describe('sizes', () => {
     it.each([
-      ['headers just under 16 KiB', 200, '/api/public', 'x'.repeat(15 * 1024)],
-      ['headers over 16 KiB', 431, '/api/public', 'x'.repeat(16 * 1024)],
-      ['a path over 16 KiB', 431, `/${'x'.repeat(16 * 1024)}`, 'x'],
+      ['headers just under 32 KiB', 200, '/api/public', 'x'.repeat(31 * 1024)],
+      ['headers over 32 KiB', 431, '/api/public', 'x'.repeat(32 * 1024)],
+      ['a path over 32 KiB', 431, `/${'x'.repeat(32 * 1024)}`, 'x'],
     ])('%s → %i', async (_, status, path, padding) => {
       const received = await talk(write(`GET ${path} HTTP/1.1`, `X-Padding: ${padding}`, last));
       expect(readStatuses(received)).toEqual([status]);

@@ -65,7 +65,7 @@ export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingU
     intercept: undefined as RecordingUpstream['intercept'],
     interceptUpgrade: undefined as RecordingUpstream['interceptUpgrade'],
   };
-  const server = createServer((incoming, outgoing) => {
+  const server = createServer({ maxHeaderSize: 32_768 }, (incoming, outgoing) => {
     if (upstream.intercept?.(incoming, outgoing) === true) return;
     let body = '';
     incoming.setEncoding('utf8').on('data', (chunk: string) => {

@@ -20,7 +20,7 @@ export type ReadClientCertificate = (
   connection: Connection | undefined,
 ) => string | Refused | undefined;
 
-/** Maximum length of the header: a header line of Node's is 16 KiB at most, a certificate a few. */
+/** Maximum length of the header: a certificate has a few KiB. */
 const maxHeaderLength = 16_384;
 /** A proxy repeats the certificates of few clients at a time. */
 const keptThumbprints = 256;

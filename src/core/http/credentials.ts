@@ -9,13 +9,13 @@ export type Scheme = 'Bearer' | 'DPoP';
 
 export interface Credentials {
   readonly scheme: Scheme;
-  /** The access token, at most 8 KiB, otherwise not looked into. */
+  /** The access token, at most 16 KiB, otherwise not looked into. */
   readonly token: string;
   /** The DPoP header under the DPoP scheme, not looked into. */
   readonly proof: string | undefined;
 }
 
-const maxTokenLength = 8192;
+const maxTokenLength = 16_384;
 const schemes: ReadonlyMap<string, Scheme> = new Map([
   ['Bearer', 'Bearer'],
   ['DPoP', 'DPoP'],

@@ -50,7 +50,7 @@ export interface HttpServer {
 
 const headersTimeout = 10_000;
 const requestTimeout = 15_000;
-const maxHeaderBytes = 16 * 1024;
+const maxHeaderBytes = 32 * 1024;
 /** Bytes of a socket's buffer: a read that fills it is the last one until the buffer is empty. */
 const socketBuffer = 1024;
 /** Milliseconds between two checks of Node's timeouts. */

@@ -95,7 +95,8 @@ describe('the shape of a proof', () => {
       'malformed_proof',
       `${first}.${Buffer.from('7b22ff223a317d', 'hex').toString('base64url')}.AA`,
     ],
-    ['the largest that is allowed', 'accepted', long(4096)],
+    ['the largest that is allowed', 'accepted', long(12_288)],
+    ['more than 12 KiB', 'proof_too_large', `${long(12_288)}AAAA`],
     ['a megabyte', 'proof_too_large', 'A'.repeat(1_000_000)],
   ])('%s → %s', (_name, reason, proof) => expect(judge(proof)).toBe(reason));
 
@@ -105,9 +106,9 @@ describe('the shape of a proof', () => {
     ['padding', 'encoding', `${good}==`],
   ])('%s → the log says %s', (_name, defect, proof) => expect(refusalOf(proof)?.context).toEqual({ defect }));
 
-  it('the largest that is allowed has close to 4096 characters', () => {
-    expect(long(4096).length).toBeGreaterThan(4090);
-    expect(long(4096).length).toBeLessThanOrEqual(4096);
+  it('the largest that is allowed has close to 12288 characters', () => {
+    expect(long(12_288).length).toBeGreaterThan(12_280);
+    expect(long(12_288).length).toBeLessThanOrEqual(12_288);
   });
 });
 

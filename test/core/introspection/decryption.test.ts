@@ -110,8 +110,8 @@ describe('an encrypted token', () => {
     expect((await explain(open(), requestOf(await encrypt(issuer.token())))).verdict).toBe('admitted');
   });
 
-  it('more than 8 KiB → token_too_large, before decryption', async () => {
-    expect(await reasonOf(await encrypt(issuer.token({ long: 'x'.repeat(8192) })))).toBe('token_too_large');
+  it('more than 16 KiB → token_too_large, before decryption', async () => {
+    expect(await reasonOf(await encrypt(issuer.token({ long: 'x'.repeat(16_384) })))).toBe('token_too_large');
   });
 
   it('a header written by hand → admitted, so that the following refusals are about the header', async () => {
