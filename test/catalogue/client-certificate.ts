@@ -268,7 +268,7 @@ export const clientCertificate = listLibraryCases([
       ['no certificate', bytes(() => Buffer.from('no certificate'))],
       ['length without end', bytes((der) => Buffer.concat([Buffer.from([0x30, 0x80]), der.subarray(4)]))],
       ['12 KiB of zeros', bytes(() => Buffer.alloc(9000))],
-      ['17 KiB', bytes(() => Buffer.alloc(13_000)), { status: 431, reason: null }],
+      ['33 KiB', bytes(() => Buffer.alloc(25_000)), { status: 431, reason: null }],
     ],
   },
   {

@@ -136,10 +136,10 @@ export const httpFraming = listCases([
     source: 'RFC 6585 §5, CVE-2018-12121',
     status: 431,
     cases: [
-      ['one header of 17 KiB', headers(() => ['X-A', 'x'.repeat(17_000)])],
-      ['token of 17 KiB', headers(() => ['Authorization', `Bearer ${'x'.repeat(17_000)}`])],
-      ['2000 headers', headers(() => Array.from({ length: 2000 }, (_, index) => [`X-${index}`, 'xxxx']).flat())],
-      ['target of 17 KiB', path(`/api/private?${'x'.repeat(17_000)}`)],
+      ['one header of 33 KiB', headers(() => ['X-A', 'x'.repeat(33_000)])],
+      ['token of 33 KiB', headers(() => ['Authorization', `Bearer ${'x'.repeat(33_000)}`])],
+      ['4000 headers', headers(() => Array.from({ length: 4000 }, (_, index) => [`X-${index}`, 'xxxx']).flat())],
+      ['target of 33 KiB', path(`/api/private?${'x'.repeat(33_000)}`)],
     ],
   },
 ]);

@@ -30,6 +30,10 @@ import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';
 
+/** As the service reads heads. */
+const maxHeaderSize = 32_768;
+const tls = { maxHeaderSize, requestCert: true, rejectUnauthorized: false };
+
 /** The listener and the policy of an API. */
 export interface ApiOptions {
   /** Default: any valid token will do. */
@@ -132,9 +136,9 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
       };
       const http: Server =
         listener === 'plain'
-          ? createPlainServer(handle)
+          ? createPlainServer({ maxHeaderSize }, handle)
           : // Self-signed certificates (RFC 8705 §2.2): TLS proves possession, and no authority is needed.
-            createTlsServer({ cert: ours.cert, key: ours.key, requestCert: true, rejectUnauthorized: false }, handle);
+            createTlsServer({ ...tls, cert: ours.cert, key: ours.key }, handle);
       await once(http.listen(0, '127.0.0.1'), 'listening');
       closing.push(() => {
         server.close();
