@@ -1,5 +1,6 @@
 import { createReadClientAddress } from '../core/http/external-url.ts';
 import { createIntrospection, type Introspection } from '../core/introspection/introspection.ts';
+import { readAlgorithms, tokenAlgs } from '../core/jose/jws.ts';
 import { findAll, type KeySet } from '../core/keys/key-set.ts';
 import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
@@ -157,7 +158,7 @@ function joinEntries(
     const parts = entries.flatMap((entry) => {
       const keys = entry.issuer === issuer ? opened.get(nameKeys(issuer, entry))?.set : undefined;
       const { algorithms = settings.algorithms } = entry.rules ?? {};
-      return keys === undefined ? [] : [{ keys, algorithms }];
+      return keys === undefined ? [] : [{ keys, algorithms, names: readAlgorithms(algorithms, tokenAlgs) }];
     });
     const algorithms = [...new Set(parts.flatMap((part) => part.algorithms))];
     return [issuer, { issuer, keys: joinKeys(parts), rules: { audience: issuer, algorithms } }];
@@ -165,10 +166,10 @@ function joinEntries(
 }
 
 /** Joins key sets, each for its algorithms. While one of them is not usable, a missing key is not unknown. */
-function joinKeys(parts: readonly { readonly keys: KeySet; readonly algorithms: readonly string[] }[]): KeySet {
+function joinKeys(parts: readonly { readonly keys: KeySet; readonly names: ReadonlySet<string> }[]): KeySet {
   return {
     find: (kid, alg, nth) =>
-      parts.flatMap(({ keys, algorithms }) => (algorithms.includes(alg) ? findAll(keys, kid, alg) : []))[nth ?? 0],
+      parts.flatMap(({ keys, names }) => (names.has(alg) ? findAll(keys, kid, alg) : []))[nth ?? 0],
     get generation() {
       return parts.reduce((sum, { keys }) => sum + keys.generation, 0);
     },

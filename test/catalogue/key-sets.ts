@@ -30,7 +30,6 @@ const published: Readonly<Record<string, unknown>> = {
   'exponent-huge': { ...rsa, e: Buffer.alloc(255, 0xff).toString('base64url') },
   'modulus-huge': { ...rsa, n: Buffer.alloc(4096, 0xff).toString('base64url') },
   'modulus-padded': { ...rsa, n: `${String(rsa['n'])}=` },
-  'modulus-zero-in-front': { ...rsa, n: `AAAA${String(rsa['n'])}` },
   'modulus-number': { ...rsa, n: 65537 },
   'modulus-absent': { kty: 'RSA', e: 'AQAB' },
   'use-enc': { ...rsa, use: 'enc' },

@@ -30,7 +30,7 @@ import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';
 
-/** As the service reads heads. */
+/** Bytes of a head, equal to the service's. */
 const maxHeaderSize = 32_768;
 const tls = { maxHeaderSize, requestCert: true, rejectUnauthorized: false };
 

@@ -1,10 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { canVerify, proofAlgorithms } from '../../src/core/jose/jws.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type ProofAlg, type ProofFlaw, proofFlaws } from '../../src/testing/index.ts';
 import { judge } from './judge.ts';
 
-const algs: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
+const algs: readonly ProofAlg[] = proofAlgorithms.filter(canVerify);
 const url = 'https://api.test/messages';
 const issuer = createTestIssuer();
 const { audience } = issuer;

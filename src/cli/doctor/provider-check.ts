@@ -2,7 +2,7 @@ import { showUrl } from '../../core/http/shown-url.ts';
 import { createIntrospection } from '../../core/introspection/introspection.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { createDiscovery, readWellKnown } from '../../core/keys/discovery.ts';
-import { readAlgs } from '../../core/keys/jwks.ts';
+import { type DroppedKey, readAlgs } from '../../core/keys/jwks.ts';
 import { createKeySet } from '../../core/keys/key-set.ts';
 import { type AnyResponse, createOutbound } from '../../core/outbound/outbound.ts';
 import { ProviderError, type ProviderFailure, toProviderError } from '../../core/outbound/provider-error.ts';
@@ -48,7 +48,7 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
   const keys = createKeySet({
     ...{ ...options, issuer, mode: 'once', ...(jwksUri !== undefined && { jwksUri }) },
     onEvent(event) {
-      if (event.type === 'dropped') dropped.push(describeDropped(event.kid, event.why));
+      if (event.type === 'dropped') dropped.push(describeDropped(event));
     },
   });
   try {
@@ -100,8 +100,9 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
   }
 }
 
-function describeDropped(kid: string | undefined, why: string): Finding {
-  const seen = `key ${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${why.replaceAll('_', ' ')}`;
+function describeDropped({ kid, why, member }: DroppedKey): Finding {
+  const reason = `${why.replaceAll('_', ' ')}${member === undefined ? '' : ` (${member})`}`;
+  const seen = `key ${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${reason}`;
   return problem('key_unused', { seen, fix: 'Correct the key at the provider, unless it is not for access tokens.' });
 }
 

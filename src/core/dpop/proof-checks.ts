@@ -1,7 +1,7 @@
 import { type Check, createCheck } from '../checks.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';
-import { findThumbprint, isKeyFor, isPublic } from '../jose/jwk.ts';
+import { findPrivateMember, findThumbprint, isKeyFor } from '../jose/jwk.ts';
 import { findRefusedParameter, readAlg } from '../jose/jws.ts';
 import type { Comparison } from '../refused.ts';
 import type { Walk } from '../walk.ts';
@@ -54,7 +54,7 @@ export const proofHeaderChecks: readonly Check<ProofHeaderFacts>[] = [
   createCheck('proof_jwk', ({ header }) => isJsonObject(header['jwk']), {
     details: () => ({ context: { defect: 'malformed' } }),
   }),
-  createCheck('proof_jwk_public', ({ header: { jwk } }) => !isJsonObject(jwk) || isPublic(jwk)),
+  createCheck('proof_jwk_public', ({ header: { jwk } }) => !isJsonObject(jwk) || findPrivateMember(jwk) === undefined),
   createCheck('proof_jwk_alg', ({ header }) => hasFittingKey(header), {
     details: () => ({ context: { defect: 'alg_mismatch' } }),
   }),

@@ -10,6 +10,7 @@ import {
   parseJws,
   proofAlgorithms,
   readAlg,
+  readAlgorithms,
   verifyJws,
 } from '../jose/jws.ts';
 import { Refused } from '../refused.ts';
@@ -25,7 +26,7 @@ import {
 
 /** Options of {@link createProofVerifier}. */
 export interface ProofVerifierOptions {
-  /** `alg` values that are accepted: any of ES256, ES384, EdDSA, RS256, PS256. Default `ES256`. */
+  /** `alg` values that are accepted: any of `proofAlgorithms`. Default `ES256`. */
   readonly algorithms?: readonly string[] | undefined;
   /** Nonces, one of which each proof must have. Default: none, and a proof's nonce is ignored. */
   readonly nonces?: Nonces | undefined;
@@ -70,7 +71,7 @@ const maxProofLength = 12_288;
  */
 export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyProof {
   const { nonces, cachedKeys = 10_000 } = options;
-  const accepted = readProofAlgorithms(options.algorithms);
+  const accepted = readAlgorithms(options.algorithms ?? ['ES256'], proofAlgorithms);
   // By thumbprint, which identifies one key whatever else its jwk says; and only keys that a verified access token is
   // bound to are cached, so that no attacker can evict other keys. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
@@ -131,17 +132,6 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   };
 }
 
-/** The `alg` values of an option. Throws `TypeError` for one that cannot be accepted. */
-function readProofAlgorithms(names: readonly string[] = ['ES256']): ReadonlySet<string> {
-  for (const alg of names) {
-    if (!proofAlgorithms.some((known) => known === alg)) {
-      throw new TypeError(`algorithms: write any of ${proofAlgorithms.join(', ')}`);
-    }
-  }
-  if (names.length === 0) throw new TypeError('algorithms: name at least one');
-  return new Set(names);
-}
-
 function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
   // RFC 9449 §4.3 (1): headers of one name reach us joined by commas, which no JWS has.
   if (proof.includes(',')) return new Refused('multiple_dpop_proofs');
@@ -152,7 +142,9 @@ function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
 
 function importProofKey(jwk: JsonObject): KeyObject | Refused {
   const key = importPublicJwk(jwk);
-  return typeof key === 'string' ? new Refused('malformed_proof_jwk', { context: { defect: key } }) : key;
+  if (!('why' in key)) return key;
+  const { why: defect, member } = key;
+  return new Refused('malformed_proof_jwk', { context: { defect, ...(member !== undefined && { member }) } });
 }
 
 /** Checks the nonce (RFC 9449 §4.3 (10)). In a dry run its form may be wrong. */

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { decodeBase64url, isJsonObject, type JsonObject } from './json.ts';
-import { type Algorithm, algorithms, readAlg } from './jws.ts';
+import { type Algorithm, algorithms, canVerify, otherNames, readAlg } from './jws.ts';
 
 /** Defect of a JWK as a public key for signatures: a closed set. */
 export type PublicJwkDefect =
@@ -44,21 +44,36 @@ export interface VerificationKey {
 /** A JWK set (RFC 7517 §5), in published form. */
 export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
 
-type Material = JsonWebKey | PublicJwkDefect;
+/** Defect of a JWK, with the member that has it; `undefined` for a JWK that is not an object. */
+export interface JwkFlaw<T = JwkDefect> {
+  readonly why: T;
+  readonly member: string | undefined;
+}
+
+const flaw = <T extends JwkDefect>(why: T, member: string | undefined): JwkFlaw<T> => ({ why, member });
+
+type Material = JsonWebKey | JwkFlaw<PublicJwkDefect>;
 
 interface KeyType {
   readonly read: (jwk: JsonObject) => Material;
   readonly members: readonly string[];
 }
 
-/** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4). */
-const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+/** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4, RFC 9964 §3). */
+const privateMembers: readonly string[] = ['d', 'priv', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
 
 /** A modulus of CVE-2017-15361 is a power of 65537 modulo each of these primes. Of other moduli, fewer than one in 10^8. */
 const rocaPrimes: readonly number[] = [11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157];
+
+/** Bytes of an AKP key, by `alg` (FIPS 204, table 2). */
+const akpLengths: ReadonlyMap<unknown, number> = new Map([
+  ['ML-DSA-44', 1312],
+  ['ML-DSA-65', 1952],
+  ['ML-DSA-87', 2592],
+]);
 
 /** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
 const curves: ReadonlyMap<unknown, number> = new Map([
@@ -78,58 +93,61 @@ const smallOrder: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ]);
 
-/** Readers by `kty`, and the members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2) in the order of the hash. */
+/** Readers by `kty`, and the members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2, RFC 9964 §6) in the order of the hash. */
 const keyTypes: ReadonlyMap<unknown, KeyType> = new Map([
   ['RSA', { read: readRsa, members: ['e', 'kty', 'n'] }],
   ['EC', { read: readEc, members: ['crv', 'kty', 'x', 'y'] }],
   ['OKP', { read: readOkp, members: ['crv', 'kty', 'x'] }],
+  ['AKP', { read: readAkp, members: ['alg', 'kty', 'pub'] }],
 ]);
 
 /** Imports a public JWK (RFC 7517). Returns the defect if it is invalid. `kid`, `use`, `key_ops` and `alg` are ignored. */
-export function importPublicJwk(jwk: unknown): KeyObject | PublicJwkDefect {
-  if (!isJsonObject(jwk)) return 'malformed';
-  if (jwk['kty'] === 'oct') return 'symmetric';
-  if (!isPublic(jwk)) return 'private';
-  const material = keyTypes.get(jwk['kty'])?.read(jwk) ?? 'unsupported_kty';
-  if (typeof material === 'string') return material;
+export function importPublicJwk(jwk: unknown): KeyObject | JwkFlaw<PublicJwkDefect> {
+  if (!isJsonObject(jwk)) return flaw('malformed', undefined);
+  if (jwk['kty'] === 'oct') return flaw('symmetric', 'kty');
+  const secret = findPrivateMember(jwk);
+  if (secret !== undefined) return flaw('private', secret);
+  const material = keyTypes.get(jwk['kty'])?.read(jwk) ?? flaw('unsupported_kty', 'kty');
+  if ('why' in material) return material as JwkFlaw<PublicJwkDefect>; // key material has no such member
   try {
     return createPublicKey({ key: material, format: 'jwk' });
   } catch {
-    return 'not_on_curve'; // everything else was checked
+    return flaw('not_on_curve', 'x'); // everything else was checked
   }
 }
 
-export function isPublic(jwk: JsonObject): boolean {
-  return !privateMembers.some((member) => Object.hasOwn(jwk, member));
+/** Returns a member that only a private key has. */
+export function findPrivateMember(jwk: JsonObject): string | undefined {
+  return privateMembers.find((member) => Object.hasOwn(jwk, member));
 }
 
 /** Reports whether a key has the type and curve of an algorithm. */
-export function isKeyFor({ kty, crv }: JsonObject, algorithm: Algorithm): boolean {
-  return kty === algorithm.kty && (algorithm.crv === undefined || crv === algorithm.crv);
+export function isKeyFor({ kty, crv, alg }: JsonObject, algorithm: Algorithm): boolean {
+  return kty === algorithm.kty && (algorithm.crv === undefined || (kty === 'AKP' ? alg : crv) === algorithm.crv);
 }
 
 /**
  * Imports a JWK of a published key set, with the algorithms it may verify. Returns the defect if it is unusable. `kid` is
  * ignored.
  */
-export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
-  if (!isJsonObject(jwk)) return 'malformed';
+export function importJwk(jwk: unknown): VerificationKey | JwkFlaw {
+  if (!isJsonObject(jwk)) return flaw('malformed', undefined);
   const { use, key_ops: operations, alg } = jwk;
   const key = importPublicJwk(jwk);
-  if (typeof key === 'string') return key;
-  if (use !== undefined && use !== 'sig') return 'not_for_signatures';
-  if (operations !== undefined && !Array.isArray(operations)) return 'malformed';
-  if (operations?.includes('verify') === false) return 'not_for_signatures';
+  if ('why' in key) return key;
+  if (use !== undefined && use !== 'sig') return flaw('not_for_signatures', 'use');
+  if (operations !== undefined && !Array.isArray(operations)) return flaw('malformed', 'key_ops');
+  if (operations?.includes('verify') === false) return flaw('not_for_signatures', 'key_ops');
+  if (alg !== undefined && readAlg(alg) === undefined) return flaw('unknown_alg', 'alg');
   const algs = [...algorithms].filter(([, each]) => isKeyFor(jwk, each)).map(([name]) => name);
-  if (alg !== undefined && readAlg(alg) === undefined) return 'unknown_alg';
-  const allowed = new Set(algs.filter((each) => alg === undefined || each === alg));
-  return allowed.size === 0 ? 'alg_mismatch' : { key, algs: allowed, thumbprint: thumbprint(jwk) };
+  const allowed = new Set(algs.filter((each) => alg === undefined || each === alg || each === otherNames.get(alg)));
+  return allowed.size === 0 ? flaw('alg_mismatch', 'alg') : { key, algs: allowed, thumbprint: thumbprint(jwk) };
 }
 
 /** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
 export function thumbprint(jwk: JsonObject): string {
   const found = findThumbprint(jwk);
-  if (found === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  if (found === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC, OKP or AKP.');
   return found;
 }
 
@@ -143,14 +161,15 @@ export function findThumbprint(jwk: JsonObject): string | undefined {
 function readRsa({ n, e }: JsonObject): Material {
   const modulus = readUnsigned(n);
   const exponent = readUnsigned(e);
-  if (modulus === undefined || exponent === undefined) return 'malformed';
+  if (modulus === undefined) return flaw('malformed', 'n');
+  if (exponent === undefined) return flaw('malformed', 'e');
   const bits = modulus.length * 8 - (Math.clz32(modulus.readUInt8()) - 24);
-  if (bits < minModulusBits) return 'rsa_too_small';
-  if (bits > maxModulusBits) return 'rsa_too_large';
+  if (bits < minModulusBits) return flaw('rsa_too_small', 'n');
+  if (bits > maxModulusBits) return flaw('rsa_too_large', 'n');
   const isEven = exponent.readUInt8(exponent.length - 1) % 2 === 0;
   const isOne = exponent.length === 1 && exponent.readUInt8() === 1;
-  if (isEven || isOne || exponent.length > maxExponentBytes) return 'bad_exponent';
-  if (isRoca(BigInt(`0x${modulus.toString('hex')}`))) return 'roca';
+  if (isEven || isOne || exponent.length > maxExponentBytes) return flaw('bad_exponent', 'e');
+  if (isRoca(BigInt(`0x${modulus.toString('hex')}`))) return flaw('roca', 'n');
   return { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') };
 }
 
@@ -166,14 +185,22 @@ function isRoca(modulus: bigint): boolean {
 
 function readEc({ crv, x, y }: JsonObject): Material {
   const length = curves.get(crv);
-  if (typeof crv !== 'string' || length === undefined) return 'unsupported_crv';
-  return isOctets(x, length) && isOctets(y, length) ? { kty: 'EC', crv, x, y } : 'malformed';
+  if (typeof crv !== 'string' || length === undefined) return flaw('unsupported_crv', 'crv');
+  if (!isOctets(x, length)) return flaw('malformed', 'x');
+  return isOctets(y, length) ? { kty: 'EC', crv, x, y } : flaw('malformed', 'y');
 }
 
 function readOkp({ crv, x }: JsonObject): Material {
-  if (crv !== 'Ed25519') return 'unsupported_crv';
-  if (!isOctets(x, 32)) return 'malformed';
-  return isOfSmallOrder(x) ? 'small_order' : { kty: 'OKP', crv, x };
+  if (crv !== 'Ed25519') return flaw('unsupported_crv', 'crv');
+  if (!isOctets(x, 32)) return flaw('malformed', 'x');
+  return isOfSmallOrder(x) ? flaw('small_order', 'x') : { kty: 'OKP', crv, x };
+}
+
+function readAkp({ alg, pub }: JsonObject): Material {
+  const length = akpLengths.get(alg);
+  if (length === undefined) return flaw('unsupported_crv', 'alg');
+  if (!isOctets(pub, length)) return flaw('malformed', 'pub');
+  return canVerify('ML-DSA-44') ? { kty: 'AKP', alg, pub } : flaw('unsupported_kty', 'kty');
 }
 
 /** RFC 8032 §5.1.2: the last bit of the encoding is the sign, and the rest says which point it is. */
@@ -183,10 +210,11 @@ function isOfSmallOrder(x: string): boolean {
   return smallOrder.has(bytes.toString('hex'));
 }
 
-/** Base64urlUInt (RFC 7518 §2): as few octets as possible, so that a key has one spelling and one thumbprint. */
+/** Base64urlUInt (RFC 7518 §2). Zero octets in front, which some providers write, are left out. */
 function readUnsigned(value: unknown): Buffer | undefined {
   const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined;
-  return bytes?.readUInt8() === 0 ? undefined : bytes;
+  const first = bytes?.findIndex((byte) => byte !== 0) ?? -1;
+  return first < 0 ? undefined : bytes?.subarray(first);
 }
 
 function isOctets(value: unknown, length: number): value is string {

@@ -1,11 +1,18 @@
-import { constants, createVerify, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto';
+import {
+  constants,
+  createPublicKey,
+  createVerify,
+  type KeyObject,
+  type VerifyKeyObjectInput,
+  verify,
+} from 'node:crypto';
 import { pickByPlatform } from '../platform.ts';
 import { decodeBase64url, type JsonObject, parseJsonObject } from './json.ts';
 
-/** Verification rules of a JWS `alg` (RFC 7518 §3, RFC 8037 §3). */
+/** Verification rules of a JWS `alg` (RFC 7518 §3, RFC 8037 §3, RFC 9864 §2.2, RFC 9964 §4). */
 export interface Algorithm {
-  readonly kty: 'RSA' | 'EC' | 'OKP';
-  /** JWK `crv` that fits; absent for RSA. */
+  readonly kty: 'RSA' | 'EC' | 'OKP' | 'AKP';
+  /** JWK `crv` that fits, of AKP `alg`; absent for RSA. */
   readonly crv?: string;
   /** Digest name for `node:crypto`; `null` where the scheme hashes by itself. */
   readonly digest: string | null;
@@ -27,10 +34,14 @@ export type TokenAlg =
   | 'ES256'
   | 'ES384'
   | 'ES512'
-  | 'EdDSA';
+  | 'EdDSA'
+  | 'Ed25519'
+  | MlDsa;
+
+type MlDsa = 'ML-DSA-44' | 'ML-DSA-65' | 'ML-DSA-87';
 
 /** `alg` of a DPoP proof: every one that can be allowed (RFC 9449 §4.3). */
-export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'Ed25519' | 'RS256' | 'PS256' | MlDsa;
 
 const { RSA_PKCS1_PADDING: pkcs1, RSA_PKCS1_PSS_PADDING: pss } = constants;
 const table = {
@@ -44,6 +55,10 @@ const table = {
   ES384: { kty: 'EC', digest: 'sha384', crv: 'P-384', signatureLength: 96 },
   ES512: { kty: 'EC', digest: 'sha512', crv: 'P-521', signatureLength: 132 },
   EdDSA: { kty: 'OKP', digest: null, crv: 'Ed25519', signatureLength: 64 },
+  Ed25519: { kty: 'OKP', digest: null, crv: 'Ed25519', signatureLength: 64 },
+  'ML-DSA-44': { kty: 'AKP', digest: null, crv: 'ML-DSA-44', signatureLength: 2420 },
+  'ML-DSA-65': { kty: 'AKP', digest: null, crv: 'ML-DSA-65', signatureLength: 3309 },
+  'ML-DSA-87': { kty: 'AKP', digest: null, crv: 'ML-DSA-87', signatureLength: 4627 },
 } as const satisfies Readonly<Record<TokenAlg, Algorithm>>;
 
 export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys are the names
@@ -51,7 +66,40 @@ export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys 
 /** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries(table));
 
-export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
+export const proofAlgorithms: readonly ProofAlg[] = [
+  ...(['ES256', 'ES384', 'EdDSA', 'Ed25519', 'RS256', 'PS256'] as const),
+  ...(['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'] as const),
+];
+
+/** Two names of one algorithm (RFC 9864 §2.2): each allows both, for Ed25519 keys. */
+export const otherNames: ReadonlyMap<unknown, string> = new Map([
+  ['EdDSA', 'Ed25519'],
+  ['Ed25519', 'EdDSA'],
+]);
+
+const zeroKey = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) };
+let verifiesAkp: boolean | undefined;
+
+/** Reports whether this runtime can verify an algorithm: those of AKP keys from Node 24.6 on. */
+export function canVerify(alg: string): boolean {
+  if (algorithms.get(alg)?.kty !== 'AKP') return true;
+  try {
+    verifiesAkp ??= createPublicKey({ key: zeroKey, format: 'jwk' }).type === 'public';
+  } catch {
+    verifiesAkp = false;
+  }
+  return verifiesAkp;
+}
+
+/** Reads the algorithms of an option. Throws `TypeError` for one that is not known, or that this runtime cannot verify. */
+export function readAlgorithms(names: readonly string[], known: readonly string[]): ReadonlySet<string> {
+  if (!Array.isArray(names) || names.length === 0) throw new TypeError('algorithms: name at least one, in a list');
+  for (const alg of names) {
+    if (!known.includes(alg)) throw new TypeError(`algorithms: write any of ${known.join(', ')}`);
+    if (!canVerify(alg)) throw new TypeError(`algorithms: ${alg} requires Node 24.6 or later`);
+  }
+  return new Set(names.flatMap((alg) => [alg, otherNames.get(alg) ?? alg]));
+}
 
 /** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
 export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {

@@ -15,6 +15,8 @@ const makers = {
   RSA: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
   EC: (namedCurve = '') => generateKeyPairSync('ec', { namedCurve }),
   OKP: () => generateKeyPairSync('ed25519'),
+  // The types of Node 20 do not know it.
+  AKP: (alg = '') => generateKeyPairSync(alg.toLowerCase() as 'ed25519'),
 } as const satisfies Record<Algorithm['kty'], unknown>;
 
 /** Creates a key pair; RSA has 2048 bits and takes tenths of a second. */

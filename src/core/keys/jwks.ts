@@ -1,13 +1,12 @@
 import { isJsonObject } from '../jose/json.ts';
-import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { importJwk, type JwkDefect, type JwkFlaw, type VerificationKey } from '../jose/jwk.ts';
 import { isKid } from '../jose/jws.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
-export interface DroppedKey {
+export interface DroppedKey extends JwkFlaw<JwkDefect | 'no_kid'> {
   /** Published `kid`; `undefined` if it is absent, or is not a string of 1 to 256 characters. */
   readonly kid: string | undefined;
-  readonly why: JwkDefect | 'no_kid';
 }
 
 /** A key set (RFC 7517 §5), read. */
@@ -35,8 +34,8 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     const kid = readKid(entry);
     const key = importJwk(entry);
     if (kid !== undefined) published.add(kid);
-    if (typeof key === 'string') dropped.push({ kid, why: key });
-    else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
+    if ('why' in key) dropped.push({ kid, ...key });
+    else if (kid === undefined) dropped.push({ kid, why: 'no_kid', member: 'kid' });
     else {
       keys.set(kid, [...(keys.get(kid) ?? []), key]);
       used.push(entry);

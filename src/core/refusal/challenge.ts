@@ -7,7 +7,7 @@ export interface ChallengeSettings {
   readonly mode: DpopMode;
   readonly realm: string;
   /** `alg` values accepted in proofs (RFC 9449 §7.1). */
-  readonly proofAlgorithms: readonly string[];
+  readonly proofAlgorithms: Iterable<string>;
 }
 
 export interface ChallengeFacts {
@@ -41,7 +41,7 @@ function formatOne(
     challenge += formatStepUp(facts.stepUp);
   }
   if (scopes.length > 0) challenge += `, scope=${quote(scopes.join(' '))}`;
-  if (scheme === 'DPoP') challenge += `, algs=${quote(settings.proofAlgorithms.join(' '))}`;
+  if (scheme === 'DPoP') challenge += `, algs=${quote([...settings.proofAlgorithms].join(' '))}`;
   return metadataUrl === undefined ? challenge : `${challenge}, resource_metadata=${quote(metadataUrl)}`;
 }
 

@@ -6,6 +6,7 @@ import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadClientAddress, createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { createDecryption } from '../introspection/decryption.ts';
+import { proofAlgorithms as knownAlgorithms, readAlgorithms } from '../jose/jws.ts';
 import { omitUndefined } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
@@ -87,7 +88,8 @@ export function createResourceServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
-  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
+  const { mode = 'allowed', algorithms = ['ES256'] } = options.dpop ?? {};
+  const proofAlgorithms = readAlgorithms(algorithms, knownAlgorithms);
   const now = options.now ?? (() => Date.now() / 1000);
   const replay =
     options.dpop?.replay ??
@@ -105,8 +107,6 @@ export function createResourceServer<S extends Subject = 'required'>(
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const isOpaque = options.introspection !== undefined && isFixed(options.issuers) && options.issuers.length === 0;
   const readExternalUrl = createReadExternalUrl(omitUndefined({ trust: trustProxy, pinned: externalUrl }));
-  const errorBody =
-    typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const rules: JudgementRules = {
     mode,
     isWatched: emit !== undefined,
@@ -122,8 +122,8 @@ export function createResourceServer<S extends Subject = 'required'>(
     verifyAgain: createVerifyAgain(createRefetchKeys(readClientAddress, now), options.keyCache ? 'cache' : 'provider'),
     readCertificate,
     certificates,
-    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
-    proofAlgorithms: new Set(proofAlgorithms),
+    verifyProof: createProofVerifier({ algorithms, nonces: nonces.demanded }),
+    proofAlgorithms,
     replay,
     nonces,
     now,
@@ -136,7 +136,8 @@ export function createResourceServer<S extends Subject = 'required'>(
 
   const describeRefusal = createDescribeRefusal({
     challenge: { style: options.refusalStyle?.challenge ?? 'full', mode, realm: issuers.realm, proofAlgorithms },
-    errorBody,
+    errorBody:
+      typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'],
     statuses: readStatuses(options.refusalStyle?.insufficientScopeStatus),
     readExternalUrl,
     issueNonce: nonces.issueFor,

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { isRedisUrl } from '../../core/dpop/redis-url.ts';
 import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
+import { canVerify } from '../../core/jose/jws.ts';
 import { isPlainHttps } from '../../core/outbound/https-address.ts';
 import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
@@ -86,7 +87,16 @@ const list = v.union([
 export const filePaths = v.pipe(list, v.array(textLike(/^\P{Cc}+$/u)));
 
 export function algorithmList<Name extends string>(allowed: readonly Name[]) {
-  return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
+  return v.pipe(
+    list,
+    v.array(
+      v.pipe(
+        v.picklist(allowed),
+        v.check((alg) => canVerify(alg)),
+      ),
+    ),
+    v.minLength(1),
+  );
 }
 
 /** One number for both, or the form for a variant with two. */

@@ -101,7 +101,7 @@ export const settingTable = {
       schema: algorithmList(tokenAlgs),
       defaultValue: 'RS256',
       meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
-      fix: `Set any of ${tokenAlgs.join(', ')}, separated by commas.`,
+      fix: `Set any of ${tokenAlgs.join(', ')}, separated by commas. ML-DSA requires Node 24.6 or later.`,
     },
   }),
   ...consumedBy('dpop', {
@@ -115,7 +115,7 @@ export const settingTable = {
       schema: algorithmList(proofAlgorithms),
       defaultValue: 'ES256',
       meaning: `Algorithms accepted in proofs: any of ${proofAlgorithms.map((alg) => `\`${alg}\``).join(', ')}, comma-separated.`,
-      fix: `Set any of ${proofAlgorithms.join(', ')}, separated by commas.`,
+      fix: `Set any of ${proofAlgorithms.join(', ')}, separated by commas. ML-DSA requires Node 24.6 or later.`,
     },
     dpopNonce: {
       ...oneOf('off', 'required'),

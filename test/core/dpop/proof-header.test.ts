@@ -87,7 +87,7 @@ describe('the header of a proof', () => {
     ['no jwk', { defect: 'malformed' }, header({ jwk: undefined })],
     ['a jwk that is a list', { defect: 'malformed' }, header({ jwk: [] })],
     ['a jwk of another alg', { defect: 'alg_mismatch' }, header({ jwk: keys.RS256.jwk })],
-    ['a jwk that is no point of the curve', { defect: 'not_on_curve' }, jwk({ y: key.jwk['x'] })],
+    ['a jwk that is no point of the curve', { defect: 'not_on_curve', member: 'x' }, jwk({ y: key.jwk['x'] })],
   ])('%s → the log says %j', (_name, context, { changes, request }) =>
     expect(refusalOf(mint(changes), request)?.context).toEqual(context),
   );

@@ -2,6 +2,7 @@ import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { createNonces } from '../../../src/core/dpop/nonce.ts';
 import { createProofVerifier } from '../../../src/core/dpop/proof.ts';
+import { proofAlgorithms } from '../../../src/core/jose/jws.ts';
 import {
   accept,
   allAlgorithms,
@@ -203,11 +204,13 @@ describe('the nonce of a proof', () => {
   });
 });
 
+const known = `algorithms: write any of ${proofAlgorithms.join(', ')}`;
+
 it.each([
-  ['no algorithm', 'algorithms: name at least one', []],
-  ['HS256', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES256', 'HS256']],
-  ['none', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['none']],
-  ['ES512', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES512']],
+  ['no algorithm', 'algorithms: name at least one, in a list', []],
+  ['HS256', known, ['ES256', 'HS256']],
+  ['none', known, ['none']],
+  ['ES512', known, ['ES512']],
 ])('options that cannot work: %s → TypeError: %s', (_name, message, algorithms) =>
   expect(() => createProofVerifier({ algorithms })).toThrow(new TypeError(message)),
 );

@@ -3,15 +3,18 @@ import { algorithms } from '../../../src/core/jose/jws.ts';
 import { words } from '../../support/words.ts';
 
 describe('the table of algorithms', () => {
-  it('holds RS, PS, ES of 256 to 512 and EdDSA, nothing else', () => {
+  it('holds RS, PS, ES of 256 to 512, EdDSA, Ed25519 and ML-DSA, nothing else', () => {
     expect([...algorithms.keys()].sort()).toEqual(
-      ['ES256', 'ES384', 'ES512', 'EdDSA', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'].sort(),
+      [
+        ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519', 'PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'],
+        ...['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'],
+      ].sort(),
     );
   });
 
   it.each([
     ...words(`
-      none None NONE HS256 HS384 HS512 rs256 RS1 ES256K ES521 eddsa Ed25519 RSA-OAEP A128KW dir constructor toString
+      none None NONE HS256 HS384 HS512 rs256 RS1 ES256K ES521 eddsa ed25519 ML-DSA-45 RSA-OAEP A128KW dir constructor toString
       __proto__
     `),
     ...['', 'RS256 '],

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { compactVerify } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { algorithms, parseJws, verifyJws } from '../../../src/core/jose/jws.ts';
+import { algorithms, canVerify, parseJws, verifyJws } from '../../../src/core/jose/jws.ts';
 import { findAlgorithm, signCompact } from '../../../src/core/jose/sign.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 
@@ -10,9 +10,10 @@ const pairs = {
   RSA: () => rsa,
   EC: (namedCurve = '') => generateKeyPairSync('ec', { namedCurve }),
   OKP: () => generateKeyPairSync('ed25519'),
+  AKP: (alg = '') => generateKeyPairSync(alg.toLowerCase() as 'ed25519'), // the types of Node 20 do not know it
 } as const;
 
-describe.each([...algorithms.keys()])('%s', (alg) => {
+describe.each([...algorithms.keys()].filter(canVerify))('%s', (alg) => {
   it('a JWS signed here → verifies here and with another implementation', async () => {
     const algorithm = findAlgorithm(alg);
     const { privateKey, publicKey } = pairs[algorithm.kty](algorithm.crv);

@@ -23,15 +23,19 @@ describe('readJwks', () => {
   });
 
   it.each<[string, DroppedKey, unknown]>([
-    ['without kid', { kid: undefined, why: 'no_kid' }, rsa],
-    ['with a kid that is no string', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 7 }],
-    ['with a list for its kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: ['good'] }],
-    ['with an empty kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: '' }],
-    ['with a kid over 256 characters', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 'x'.repeat(257) }],
-    ['that is symmetric', { kid: 'b', why: 'symmetric' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
-    ['for encryption', { kid: 'b', why: 'not_for_signatures' }, { ...rsa, kid: 'b', use: 'enc' }],
-    ['that is a string', { kid: undefined, why: 'malformed' }, 'key'],
-    ['that is null', { kid: undefined, why: 'malformed' }, null],
+    ['without kid', { kid: undefined, why: 'no_kid', member: 'kid' }, rsa],
+    ['with a kid that is no string', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: 7 }],
+    ['with a list for its kid', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: ['good'] }],
+    ['with an empty kid', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: '' }],
+    [
+      'with a kid over 256 characters',
+      { kid: undefined, why: 'no_kid', member: 'kid' },
+      { ...rsa, kid: 'x'.repeat(257) },
+    ],
+    ['that is symmetric', { kid: 'b', why: 'symmetric', member: 'kty' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
+    ['for encryption', { kid: 'b', why: 'not_for_signatures', member: 'use' }, { ...rsa, kid: 'b', use: 'enc' }],
+    ['that is a string', { kid: undefined, why: 'malformed', member: undefined }, 'key'],
+    ['that is null', { kid: undefined, why: 'malformed', member: undefined }, null],
   ])('a key %s is dropped, the rest is used', (_, dropped, entry) => {
     const jwks = readJwks({ keys: [{ ...rsa, kid: 'good' }, entry] });
     expect([...jwks.keys.keys()]).toEqual(['good']);

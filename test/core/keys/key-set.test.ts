@@ -391,8 +391,8 @@ describe('a refreshing key set', () => {
       state.keys = [first, { kty: 'oct', kid: 'a' }, { ...second, kid: 7 }];
       await keySet.ready();
       expect(events).toEqual([
-        { type: 'dropped', kid: 'a', why: 'symmetric' },
-        { type: 'dropped', kid: undefined, why: 'no_kid' },
+        { type: 'dropped', kid: 'a', why: 'symmetric', member: 'kty' },
+        { type: 'dropped', kid: undefined, why: 'no_kid', member: 'kid' },
         { type: 'fetched', keys: 1, dropped: 2, seconds: 0 },
       ]);
       await pass(480);

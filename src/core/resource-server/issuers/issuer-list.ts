@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { ExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import type { JsonObject } from '../../jose/json.ts';
+import { readAlgorithms, tokenAlgs } from '../../jose/jws.ts';
 import { readWellKnown } from '../../keys/discovery.ts';
 import { type KeySet, type KeySetState, type ResumableKeySet, resumeKeySet } from '../../keys/key-set.ts';
 import { checkJwksUri, type KeySetEvent } from '../../keys/key-set-options.ts';
@@ -14,7 +15,7 @@ import type { CertificateBinding } from '../../token/claims.ts';
 import type { TokenCache } from '../../token/token-cache.ts';
 import type { AnyServerOptions, Emit } from '../options.ts';
 import { createIssuerSearch, type IssuerFinder } from './issuer-finder.ts';
-import { readAlgorithms, readRecipients, readTokenRules } from './token-rules.ts';
+import { readRecipients, readTokenRules } from './token-rules.ts';
 import {
   type IssuerList,
   isFixed,
@@ -198,7 +199,7 @@ interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
 function readList(entries: IssuerList, { readEntry, options, ...shared }: ListParts): AccessTokenRules {
   const issuers = new Map<string, IssuerRules>();
   // Without a trusted issuer the issuer is wrong, not the algorithm.
-  const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms) : []);
+  const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms ?? ['RS256'], tokenAlgs) : []);
   for (const entry of entries) {
     const rules = readEntry(entry);
     if (issuers.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');

@@ -1,4 +1,4 @@
-import { algorithms, type TokenAlg } from '../../jose/jws.ts';
+import { readAlgorithms, type TokenAlg, tokenAlgs } from '../../jose/jws.ts';
 import { checkMembers, type OptionMembers } from '../../option-members.ts';
 import type { IssuerRules } from '../../token/access-token.ts';
 import type { TokenProfile } from '../../token/claims.ts';
@@ -86,7 +86,7 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   return {
     profile,
     ...readRecipients(options),
-    algorithms: readAlgorithms(options.algorithms),
+    algorithms: readAlgorithms(options.algorithms ?? ['RS256'], tokenAlgs),
     expTolerance: exp,
     nbfTolerance: nbf,
     subject,
@@ -123,15 +123,6 @@ function readPermissionsPath(path: PermissionsPath = 'permissions'): Permissions
   throw new TypeError(
     "permissionsClaim: write the name of the claim, or the way to it in a list, as in ['realm_access', 'roles'], or a list of such lists",
   );
-}
-
-/** Reads the `alg` values of an option. Throws `TypeError` if the array is empty or has an unknown value. */
-export function readAlgorithms(names: readonly string[] = ['RS256']): ReadonlySet<string> {
-  if (!Array.isArray(names) || names.length === 0) throw new TypeError('algorithms: name at least one, in a list');
-  for (const alg of names) {
-    if (!algorithms.has(alg)) throw new TypeError(`algorithms: write any of ${[...algorithms.keys()].join(', ')}`);
-  }
-  return new Set(names);
 }
 
 function isText(value: unknown): value is string {
