@@ -59,7 +59,7 @@ describe('keys of a cache', () => {
     ['of the metadata', undefined, metadata],
     ['of the keys', 'https://idp.example/jwks', 'https://idp.example/jwks'],
   ])('fresh, by the URL %s → admitted without a fetch', async (_, jwksUri, expected) => {
-    const read = vi.fn(async (_url: string) => aged(599));
+    const read = vi.fn(async (_url: string) => aged(540));
     const { judge, requested, written } = open({ read }, jwksUri === undefined ? {} : { jwksUri });
     expect(await judge(old)).toBe('admitted');
     expect([read.mock.calls, requested, written]).toEqual([[[expected]], [], []]);

@@ -112,7 +112,8 @@ describe('a flood of distinct tokens', () => {
   it('of bad ones: keeps none, and evicts no good one', async () => {
     const { server, call, counted } = createCase();
     const good = Array.from({ length: 20 }, bearer);
-    for (const headers of [...good, ...good]) await call(headers);
+    // Twice in a row: another token may take the place of one that was seen once.
+    for (const headers of good) for (let i = 0; i < 2; i++) await call(headers);
     const text = issuer.token({ scope });
     const input = text.slice(0, text.lastIndexOf('.'));
     for (let i = 0; i < 2000; i++) {
@@ -127,7 +128,8 @@ describe('a flood of distinct tokens', () => {
   it('of good ones that each come once: no more', async () => {
     const { server, call, counted } = createCase({ maxEntries: 20 });
     const good = Array.from({ length: 20 }, bearer);
-    for (const headers of [...good, ...good]) await call(headers);
+    // Twice in a row: another token may take the place of one that was seen once.
+    for (const headers of good) for (let i = 0; i < 2; i++) await call(headers);
     for (let i = 0; i < 200; i++) await call(bearer());
     expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
     for (const headers of good) expect(await counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
