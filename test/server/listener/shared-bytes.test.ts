@@ -63,6 +63,7 @@ describe('bytes of one connection', () => {
       },
     });
     const socket = await dial(port);
+    const closed = once(socket, 'close');
     socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n');
     await sleep(50);
     socket.write(`\r\n${follows}`);
@@ -70,7 +71,7 @@ describe('bytes of one connection', () => {
     const other = await dial(port);
     other.write(`GET /other HTTP/1.1\r\nHost: a\r\n${secret}\r\n\r\n`);
     await receive(other, (all) => all.includes('served'));
-    await once(socket, 'close');
+    await closed;
     expect(heads.join('')).toBe(follows);
   });
 
