@@ -161,7 +161,7 @@ export const mutations: Readonly<Record<string, Mutation>> = {
   'claims: deep': claimsText((text, pick) => append(text, nest(pick([18, 19, 20, 100])))),
   'claims: no object': claimsText((text, pick) => pick(['', '[]', 'null', '1', `[${text}]`, text.slice(0, -1)])),
   'claims: large': (draft, pick) => {
-    draft.claims['filling'] = 'x'.repeat(pick([1000, 4000, 6000, 9000]));
+    draft.claims['filling'] = 'x'.repeat(pick([1000, 4000, 9000, 16_000]));
   },
   'encoding: padding': changePart((part, pick) => part + pick(['=', '=='])),
   'encoding: white space': changePart((part, pick) => part.slice(0, 4) + pick([' ', '\t']) + part.slice(4)),
