@@ -246,7 +246,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'an algorithm that is never allowed',
     withRules([all], '"staff": { "issuer": "https://id.example/", "audience": "a", "algorithms": ["HS256"] }'),
     [
-      '2:90 Item 1 of "algorithms" is not valid. Write a list with any of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA. Default: RS256.',
+      '2:90 Item 1 of "algorithms" is not valid. Write a list with any of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519, ML-DSA-44, ML-DSA-65, ML-DSA-87. Default: RS256.',
     ],
   ],
   ...['open', 'deny'].map((access): (typeof badRules)[number] => [

@@ -136,11 +136,7 @@ async function openGates() {
       load(`${path}.js`),
     ),
   );
-  const claims = [
-    { claim: 'tenant', equals: '{tenant}' },
-    { claim: ['realm_access', 'roles'], contains: 'admin' },
-    { claim: 'amr', containsAny: ['otp', 'hwk'] },
-  ];
+  const when = "token.tenant == path.tenant && 'admin' in token.realm_access.roles && 'otp' in token.amr";
   const assertion = { issuer: 'https://gate.test/', audience: 'https://orders.test/', header: 'X-Auth-Assertion' };
   const pem = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' });
   const open = async (/** @type {object} */ rule, /** @type {object} */ more = {}) => {
@@ -157,7 +153,7 @@ async function openGates() {
   };
   return {
     'no conditions': await open({}),
-    'three conditions': await open({ claims }),
+    'a condition of three clauses': await open({ when }),
     'a cached assertion': await open({}, { assertion }),
     'a new assertion': await open({ assertion: { bind: true } }, { assertion }),
   };
