@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
-import type { Hono } from 'hono';
 import type { Reason } from '../../src/core/failures.ts';
 import { createExpressApp } from './mounts/express.ts';
 import { createFastifyApp } from './mounts/fastify.ts';
@@ -42,12 +41,16 @@ async function listen(server: Server, { refused }: Stage): Promise<Running> {
 type Bindings = { readonly Bindings: HttpBindings };
 type Adapted = Parameters<typeof createAdaptorServer>[0];
 
+/** Node takes heads of 16 KiB, and a token alone may have as much. */
+const maxHeaderSize = 32_768;
+
 /** HTTP/1 unless told otherwise. */
-const adapt = (app: Hono<Bindings> | Adapted): Server => createAdaptorServer(app as Adapted) as Server;
+const adapt = ({ fetch }: Pick<Adapted, 'fetch'>): Server =>
+  createAdaptorServer({ fetch, serverOptions: { maxHeaderSize } }) as Server;
 
 const node: Start = (issuer) => {
   const stage = createStage(issuer);
-  return listen(createServer(createNodeApp(stage)), stage);
+  return listen(createServer({ maxHeaderSize }, createNodeApp(stage)), stage);
 };
 
 const express: Start = (issuer) => {

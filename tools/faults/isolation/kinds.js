@@ -45,7 +45,7 @@ const fatal = [
   },
   {
     weight: 1,
-    bytes: ({ marker, host }) => `GET / HTTP/1.1\r\nHost: ${host}\r\nX-Long: ${fill(marker, 20_000)}\r\n\r\n`,
+    bytes: ({ marker, host }) => `GET / HTTP/1.1\r\nHost: ${host}\r\nX-Long: ${fill(marker, 40_000)}\r\n\r\n`,
     statuses: [431],
   },
 ].map(({ weight, bytes, statuses }) => ({
