@@ -44,7 +44,7 @@ class NodeRequest implements ResourceRequest {
 
   *entries(): Iterable<readonly [string, string]> {
     const lines = this.#incoming.rawHeaders;
-    for (let i = 0; i < lines.length; i += 2) yield [lines[i] ?? '', lines[i + 1] ?? ''];
+    for (let i = 0; i < lines.length; i += 2) yield [String(lines[i]), String(lines[i + 1])];
   }
 
   /** Joins the lines of one name (RFC 9110 §5.3). */

@@ -66,6 +66,15 @@ describe('method and URL', () => {
     ['what is neither', receive({ url: '*', rawHeaders }), '*'],
   ])('%s', (_case, incoming, url) => expect(readNodeRequest(incoming).url).toBe(url));
 
+  it('entries of headers → each line, with its name as sent', () => {
+    const { headers } = readNodeRequest(receive({ rawHeaders: ['Host', 'a', 'X-A', '1', 'x-a', '2'] }));
+    expect([...('entries' in headers ? (headers.entries as () => Iterable<unknown>)() : [])]).toEqual([
+      ['Host', 'a'],
+      ['X-A', '1'],
+      ['x-a', '2'],
+    ]);
+  });
+
   it('no members, as on the response to a client → the root, and no method', () => {
     const incoming = receive({ rawHeaders });
     Reflect.deleteProperty(incoming, 'url');

@@ -16,7 +16,8 @@ import { audience, createPick, createRandomWorld, issuer, type RandomCall } from
 const { CI: ci, SHORTCUT_REQUESTS, PROPERTY_SEED } = process.env;
 /** Requests in all. */
 const requests = Number(SHORTCUT_REQUESTS ?? (ci === undefined ? 3000 : 100_000));
-const seed = Number(PROPERTY_SEED ?? (ci === undefined ? Date.now() % 1_000_000_000 : 20_260_101));
+// Fixed: the counts of outcomes at the end would differ by chance. PROPERTY_SEED chooses another.
+const seed = Number(PROPERTY_SEED ?? 20_260_101);
 const timeout = 60_000 + requests * 6;
 
 class EmptyCache {

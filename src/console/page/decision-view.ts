@@ -7,7 +7,7 @@ import { html, useEffect, useRef, type View } from './view.ts';
 export function DecisionView({ id, keepsFocus = false }: Readonly<{ id: string; keepsFocus?: boolean }>): View {
   const fetched = useFetched<DecisionDetail>(`/console/api/decisions/${encodeURIComponent(id)}`);
   const title = useRef<HTMLElement | null>(null);
-  useEffect(() => (keepsFocus ? undefined : title.current?.focus()), [fetched]);
+  useEffect(() => (keepsFocus ? undefined : title.current?.focus()), [fetched, keepsFocus]);
   if (fetched === 'loading') return html`<p class="soft" role="status">Loading…</p>`;
   // A caller can choose the id of another request as its own: this page shows the service's ids only.
   if (fetched === 'missing' || fetched.decision.id !== id) {

@@ -180,7 +180,7 @@ function readImplications(implies: unknown = {}): (...scopes: readonly string[])
   // A set yields what is added meanwhile, so that each scope and each inclusion is visited once.
   for (const scope of ending) {
     for (const above of including.get(scope) ?? []) {
-      const left = (endless.get(above) ?? 0) - 1;
+      const left = Number(endless.get(above)) - 1;
       endless.set(above, left);
       if (left === 0) ending.add(above);
     }
