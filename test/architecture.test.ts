@@ -420,7 +420,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(42_530);
   });
 
-  it('tests: at most 74,853 lines; tools: at most 13,461', () => {
+  it('tests: at most 74,857 lines; tools: at most 13,461', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -429,7 +429,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(74_853);
+    expect(countBelow('test')).toBeLessThanOrEqual(74_857);
     expect(countBelow('tools')).toBeLessThanOrEqual(13_461);
   });
 
