@@ -80,7 +80,7 @@ export const otherNames: ReadonlyMap<unknown, string> = new Map([
 const zeroKey = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) };
 let verifiesAkp: boolean | undefined;
 
-/** Reports whether this runtime can verify an algorithm: those of AKP keys from Node 24.6 on. */
+/** Reports whether this runtime can verify an algorithm. Algorithms of AKP keys need Node 24.6. */
 export function canVerify(alg: string): boolean {
   if (algorithms.get(alg)?.kty !== 'AKP') return true;
   try {

@@ -8,7 +8,7 @@ export interface CachedKeys {
   readonly keys: readonly object[];
   /** Time of the fetch, in seconds since the epoch. */
   readonly fetchedAt: number;
-  /** `max-age` of the response, in seconds, if it had one. */
+  /** `max-age` of the response, in seconds; absent without one. */
   readonly maxAge?: number | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface CachedKeys {
 export interface KeyCache {
   /** Returns what `write` stored for a URL. An error, another value, or no result within 250 ms counts as nothing. */
   read(url: string): unknown;
-  /** Stores the keys of a URL: that of the metadata, or `jwksUri`. No request waits for its end; an error is ignored. */
+  /** Stores the keys of a URL: the URL of the metadata, or `jwksUri`. No request waits for its end; an error is ignored. */
   write(url: string, keys: CachedKeys): unknown;
 }
 
@@ -65,7 +65,7 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
   };
 }
 
-/** Checks stored keys as fetched ones are checked. A date in the future is not that of a fetch. */
+/** Checks stored keys as fetched ones are checked. No fetch has a date in the future. */
 function check(value: unknown, now: number): CachedKeys | undefined {
   if (!isJsonObject(value)) return undefined;
   const { fetchedAt, maxAge } = value;

@@ -142,7 +142,7 @@ export interface OfferedToken {
   readonly others: string;
 }
 
-/** `bearer` in any spelling that another reader could treat as the subprotocol. */
+/** `bearer`, in each spelling that another reader could treat as the subprotocol. */
 const anyBearer = /^\W*bearer(?![\w!#$%&'*+.^`|~-])/i;
 /** RFC 6455 §4.1: a token of RFC 9110. */
 const subprotocol = /^[\w!#$%&'*+.^`|~-]+$/;
