@@ -35,24 +35,24 @@ const fileOf = (rules: readonly RuleMembers[]) => ({
   rules,
 });
 
-const lines = (): readonly string[] => readFileSync(trail, 'utf8').trim().split('\n');
+const lines = (): readonly string[] => readFileSync(trail, 'utf8').split('\n').filter(Boolean);
 
 /** Sends all requests to the gate. Returns their lines. */
 async function record(): Promise<readonly string[]> {
-  const from = requests.length === 0 ? 0 : gateLines();
+  const from = lines().length;
   for (const each of requests) await gate.ask(each);
   return lines().slice(from);
 }
-const gateLines = (): number => readFileSync(trail, 'utf8').split('\n').length - 1;
 
 let recorded: readonly string[];
 beforeAll(async () => {
   [main, partner] = await Promise.all([startTestProvider(), startTestProvider()]);
+  const certificates = join(folder, 'ca.pem');
+  writeFileSync(certificates, [main, partner].map(({ caFile }) => readFileSync(caFile, 'utf8')).join('\n'));
   gate = await startGate(main, fileOf(before), {
     AUDIT_LOG: trail,
     LOG_IDENTITY: 'plain',
-    // The certificates of both providers.
-    NODE_EXTRA_CA_CERTS: writeCertificates(),
+    NODE_EXTRA_CA_CERTS: certificates,
   });
   const now = Math.floor(Date.now() / 1000);
   const tokens = await Promise.all([
@@ -80,14 +80,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function writeCertificates(): string {
-  const file = join(folder, 'ca.pem');
-  writeFileSync(file, [main, partner].map(({ caFile }) => readFileSync(caFile, 'utf8')).join('\n'));
-  return file;
-}
+const exchanges = { out: { issuer: 'main', clientId: 'gate', clientSecretFile: 'secret', audience: 'orders' } };
 
 function replay(rules: readonly RuleMembers[], texts: readonly string[] = recorded): readonly Replayed[] {
-  const read = readRules({ name: 'rules.json', text: JSON.stringify(fileOf(rules)) });
+  const read = readRules({ name: 'rules.json', text: JSON.stringify({ ...fileOf(rules), exchanges }) });
   if (read.kind !== 'rules') throw new Error(JSON.stringify(read.problems));
   const decide = createReplay(read.rules);
   return texts.map((text) => {
@@ -155,7 +151,8 @@ describe('facts that a line does not have', () => {
       ...{ issuer: main.issuer, entry: 'main', sub: 'ann', scopes: ['read'], scheme: 'Bearer', ...members },
     });
   const same = { kind: 'same' };
-  const changed = { kind: 'changed', rule: 'orders', reason: undefined, needs: [] };
+  const past = (reason: string, more: object = {}) => ({ decision: 'refused', reason, ...more });
+  const admitted = { kind: 'changed', rule: 'orders', decision: 'admitted', reason: undefined, needs: [] };
   const unknown = (fact: string) => ({ kind: 'unknown', fact });
   const refused = (reason: string, needs: readonly string[] = []) =>
     expect.objectContaining({ kind: 'changed', decision: 'refused', reason, needs });
@@ -177,7 +174,7 @@ describe('facts that a line does not have', () => {
     ['an entry that has another issuer now', { issuer: 'https://x.test/' }, {}, () => refused('invalid_issuer')],
     [
       'a proof that was not recorded as used',
-      { decision: 'refused', reason: 'insufficient_scope', scopes: [], scheme: 'DPoP' },
+      past('insufficient_scope', { scopes: [], scheme: 'DPoP' }),
       { scopes: undefined },
       () => unknown('proof'),
     ],
@@ -190,13 +187,16 @@ describe('facts that a line does not have', () => {
       { when: 'token.a', scopes: ['b'] },
       () => refused('insufficient_scope', ['b']),
     ],
+    ['a condition less', past('condition_not_met'), {}, () => admitted],
+    ['an exchange that is gone', past('exchange_refused'), {}, () => admitted],
+    ['an exchange', {}, { exchange: 'out' }, () => unknown('exchange')],
     [
-      'a condition less',
-      { decision: 'refused', reason: 'condition_not_met' },
-      {},
-      () => ({ ...changed, decision: 'admitted' }),
+      'a replayed proof, in report mode now',
+      past('proof_replayed', { scheme: 'DPoP' }),
+      { mode: 'report' },
+      () => unknown('proof'),
     ],
-    ['an exchange that was refused', { decision: 'refused', reason: 'exchange_refused' }, {}, () => same],
+    ['a replayed proof', past('proof_replayed', { scheme: 'DPoP' }), {}, () => same],
     ['an MCP operation', {}, { mcp: { tools: { a: {} } } }, () => unknown('operation')],
     [
       'an MCP operation without its scope',
@@ -205,7 +205,7 @@ describe('facts that a line does not have', () => {
       () => refused('insufficient_scope', ['x']),
     ],
     ['a preflight', { method: 'OPTIONS' }, { preflight: 'allow' }, () => unknown('access-control-request-method')],
-    ['an upstream without a response', { decision: 'refused', reason: 'upstream_timeout' }, {}, () => same],
+    ['an upstream without a response', past('upstream_timeout'), {}, () => same],
   ])('%s %j → with %j as expected', (_name, members, rule, expected) => {
     expect(replay(change('orders', rule), [line(members)])).toEqual([expected()]);
   });

@@ -124,7 +124,7 @@ function createCachedExchange(
   return async (key: ExchangeKey, admitted: AdmittedToken, target: PreparedTarget): Promise<Result> => {
     const { revocations, now } = admitted;
     const { claims } = admitted.token;
-    // The exchange may have waited for its turn.
+    // The exchange may have been queued.
     const ended = refuseEnded(admitted, { now, until: 'expiry' });
     if (ended !== undefined) return ended;
     const startedAt = performance.now();

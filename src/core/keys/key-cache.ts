@@ -8,7 +8,7 @@ export interface CachedKeys {
   readonly keys: readonly object[];
   /** Time of the fetch, in seconds since the epoch. */
   readonly fetchedAt: number;
-  /** `max-age` of the response, in seconds; absent without one. */
+  /** `max-age` of the response, in seconds. Absent if the response has none. */
   readonly maxAge?: number | undefined;
 }
 

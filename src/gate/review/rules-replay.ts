@@ -60,12 +60,10 @@ const fixedReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'upstream_overloaded',
   'upstream_timeout',
   'upload_timeout',
-  'exchange_refused',
-  'exchange_unavailable',
   'unexpected',
 ]);
 
-/** Reasons of a policy: every check before it has passed. */
+/** Reasons of a policy and of the exchange after it: every check of the token and its proof has passed. */
 const policyReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'insufficient_scope',
   'no_accepted_scope',
@@ -77,6 +75,8 @@ const policyReasons: ReadonlySet<string | undefined> = new Set<Reason>([
   'missing_auth_time',
   'authentication_too_old',
   'no_operation_policy',
+  'exchange_refused',
+  'exchange_unavailable',
 ]);
 
 /** The unrecorded fact that decides whether another rule would refuse for the same reason. */
@@ -145,13 +145,14 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
   if (access === 'deny') return 'denied_by_rule';
   const { line, decision, reason } = recorded;
   const { issuer, entry, scheme } = line;
-  const isJudged = issuer !== undefined;
-  if (!isJudged || (decision !== 'admitted' && !policyReasons.has(reason))) {
+  if (issuer === undefined || (decision !== 'admitted' && !policyReasons.has(reason))) {
     const isRefusal = reason !== undefined && Object.hasOwn(failures, reason);
     // The request of an open rule may have had a token, and a refused path or rule says nothing about it.
     if (!isRefusal || failuresOfRules.has(reason)) return { fact: 'token' };
     if (reason === 'missing_credentials' && access === 'token') return reason;
-    const fact = factsOfReasons[reason];
+    // A rule in report mode records no proof as used.
+    const isOfReplay = rule.mode === 'report' && /^(?:proof_replayed|replay_store_)/.test(reason);
+    const fact = isOfReplay ? 'proof' : factsOfReasons[reason];
     return fact === undefined ? (reason as Reason) : { fact }; // it has a row
   }
   if (scheme === 'Bearer' && rule.dpop === 'required') return 'bearer_not_accepted';
@@ -165,6 +166,7 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
   if (typeof judged === 'string' && judged !== 'admitted') return judged;
   if (rule.when !== undefined) return { fact: /\btoken\s*\.\s*(\w+)/.exec(rule.when.text)?.[1] ?? 'condition' };
   if (rule.mcp !== undefined) return { fact: 'operation' };
+  if (rule.exchange !== undefined) return { fact: 'exchange' };
   // The proof of a refused request was not recorded as used.
   return judged === 'admitted' && decision !== 'admitted' && scheme === 'DPoP' ? { fact: 'proof' } : judged;
 }
@@ -172,10 +174,8 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
 /** Reasons of rules themselves. */
 const failuresOfRules: ReadonlySet<string> = new Set<Reason>(['no_rule', 'denied_by_rule', 'ambiguous_path']);
 
-type Member = Exclude<keyof PlainPolicy, 'implies' | 'claims'>;
-
 /** Unrecorded facts that members of a policy depend on. */
-const factsOfMembers: Readonly<Record<Exclude<Member, 'scopes' | 'anyScope' | 'actor'>, string>> = {
+const factsOfMembers: Readonly<Record<'audience' | 'permissions' | 'acr' | 'maxAge', string>> = {
   audience: 'aud',
   permissions: 'permissions',
   acr: 'acr',
