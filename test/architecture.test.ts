@@ -414,13 +414,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,617 lines; the console: 2,034; all sources: at most 42,530', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_617);
-    expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(2034);
-    expect(count(() => true)).toBeLessThanOrEqual(42_530);
+  it('the core: at most 13,700 lines; the console: 2,100; all sources: at most 42,700', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_700);
+    expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(2100);
+    expect(count(() => true)).toBeLessThanOrEqual(42_700);
   });
 
-  it('tests: at most 74,857 lines; tools: at most 13,461', () => {
+  it('tests: at most 75,600 lines; tools: at most 13,600', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -429,8 +429,8 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test')).toBeLessThanOrEqual(74_857);
-    expect(countBelow('tools')).toBeLessThanOrEqual(13_461);
+    expect(countBelow('test')).toBeLessThanOrEqual(75_600);
+    expect(countBelow('tools')).toBeLessThanOrEqual(13_600);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {

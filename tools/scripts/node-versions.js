@@ -51,7 +51,7 @@ for (const version of versions) {
   const startedAt = performance.now();
   const { status } = spawnSync(
     binary,
-    ['node_modules/vitest/vitest.mjs', 'run', ...listFolders(version).map((name) => `test/${name}`)],
+    ['node_modules/vitest/vitest.mjs', 'run', '--bail=10', ...listFolders(version).map((name) => `test/${name}`)],
     {
       stdio: 'inherit',
       timeout: bound,
