@@ -35,7 +35,8 @@ export function showComparison(comparison: Comparison, disguise: Disguise = crea
   if (identity === 'both') return {};
   if (time !== undefined) return { expected: describeBounds(time), received: describeTime(received, time.now) };
   const read = values?.map(({ name, value, isSecret }) => {
-    return `${name} = ${value === undefined ? '(absent)' : disguise(show(value), isSecret)}`;
+    // A string as JSON, so that it differs from a number, a boolean and `(absent)` of the same characters.
+    return `${name} = ${value === undefined ? '(absent)' : disguise(show(JSON.stringify(value)), isSecret)}`;
   });
   return {
     ...(read !== undefined && { received: read }),

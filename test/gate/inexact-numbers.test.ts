@@ -83,7 +83,7 @@ it('rule for 9007199254740992 → 9007199254740993 is refused, and the log has i
   const line = await gate.findLog(({ status }) => status === 403);
   expect(line).toMatchObject({
     expected: 'token.tenant == "9007199254740992"',
-    received: ['token.tenant = 9007199254740993'],
+    received: ['token.tenant = "9007199254740993"'],
     client_id: '9007199254740993',
   });
 });
