@@ -12,7 +12,6 @@ const shown = [
   'fastify',
   'hono-jose',
   'express',
-  'apache',
   'hono-jwk',
 ];
 const series = [

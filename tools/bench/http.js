@@ -12,7 +12,6 @@ import { printReport } from './report.js';
 import { runRounds } from './rounds.js';
 import { openScene } from './scene.js';
 import { quickServers, servers } from './servers.js';
-import { measureWaking } from './waking.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
 /**
@@ -104,8 +103,7 @@ export async function bench({ quick: isQuick, only = [], workload = [], rounds, 
       }
     }
     const minutes = Math.round((performance.now() - startedAt) / 6000) / 10;
-    const waking = await measureWaking(scene);
-    const run = { ...describeMachine(), settings: { ...settings, minutes }, waking, samples, figures: more, notes };
+    const run = { ...describeMachine(), settings: { ...settings, minutes }, samples, figures: more, notes };
     printReport({ http: run });
     if (isFull && write) savePart('http', run);
     for (const name of failures) console.error(`failed: ${name}: ${notes[name].join('; ')}`);

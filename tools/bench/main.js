@@ -3,41 +3,37 @@ import { parseArgs } from 'node:util';
 
 const help = `npm run bench -- [BENCH …] [--quick] [--write]
 
-  verify         the cost of validating a token compared with its signature check, in one process
   replay         the replay store in memory: size, time
   http           the service, its peers and floors; wrk sends the load
   pace           the service at a fixed rate: latency from the moment at which a request was due
   rules          what a decision of the gate costs as its rules grow
   gate           the gate next to and as a proxy, with one upstream
-  profile        where the processor time of a request goes
   compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)
   tables         no measurement: writes the pages from tools/bench/results.json
 
-Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in twenty
+Without a name: replay, http and rules. With --write and without a name: all that the pages show, in twenty
 minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
-  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, profile and compare, for development
+  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http and compare, for development
 
 Every ratio is of processor time a request, from rounds in turn, with a 95 % interval; rounds go on until it is narrower
 than ±3 %, or their cap is reached. It needs two idle processors: a measurement in which other programs used the
 server's processor is repeated automatically; the report counts those that stayed disturbed.`;
 
 const benches = {
-  verify: () => import('./verify.js'),
   replay: () => import('./replay.js'),
   http: () => import('./http.js'),
-  profile: () => import('./profile.js'),
   pace: () => import('./pace.js'),
   rules: () => import('./rules.js'),
   gate: () => import('./gate.js'),
   compare: () => import('./compare.js'),
-  tables: () => import('./tables.js'),
+  tables: async () => ({ bench: (await import('./publish.js')).writePages }),
 };
 /** Default benches. */
-const usual = ['verify', 'replay', 'http', 'rules'];
+const usual = ['replay', 'http', 'rules'];
 /** Benches of the pages, in order. */
-const written = ['http', 'profile', 'pace', 'rules', 'gate'];
+const written = ['http', 'pace', 'rules', 'gate'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

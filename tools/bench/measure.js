@@ -82,7 +82,7 @@ export async function measure(about) {
     once ? ['measured', 'again'] : ['measured', 'measured', 'measured'],
     about.budget,
   );
-  const { rate, p50, p99, cpu, busy, wrk, wakes, others, stolen, repeated, disturbed, requests, broken } = measured;
-  const figures = { rate, p50, p99, cpu, busy, wrk, wakes, others, stolen, repeated, disturbed, requests, broken };
+  const { rate, p50, p99, cpu, busy, wrk, others, stolen, repeated, disturbed, requests, broken } = measured;
+  const figures = { rate, p50, p99, cpu, busy, wrk, others, stolen, repeated, disturbed, requests, broken };
   return { ...figures, memory: residentMemory(pid) };
 }

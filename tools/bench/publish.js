@@ -10,7 +10,6 @@ const file = (path) => new URL(path, import.meta.url);
 const packages = ['express', 'express-oauth2-jwt-bearer', 'fastify', '@fastify/jwt', 'get-jwks', 'hono', 'jose'];
 const programs = {
   HAProxy: ['/usr/sbin/haproxy', '-v'],
-  Apache: ['/usr/sbin/apache2', '-v'],
   wrk: ['/usr/bin/wrk', '-v'],
 };
 

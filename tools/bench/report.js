@@ -4,7 +4,6 @@ import { median } from '../shared/statistics.js';
 import { judge, limits } from './aims.js';
 import { formatGate } from './gate-report.js';
 import { formatPace } from './pace-report.js';
-import { formatProfile } from './profile-report.js';
 import { formatRules } from './rules-report.js';
 import { servers } from './servers.js';
 import { decimals, table, thousands } from './table.js';
@@ -45,32 +44,28 @@ const limitTable = (results) =>
     ]),
   );
 
-/** µs that a server spends to wake wrk, per response. */
-const wakingOf = (list, waking) => middle(list, 'wakes') * waking;
-
 /** One table a workload: every server that has it, the fastest first. */
-function workloadTable({ samples, waking: { waking } }, workload) {
+function workloadTable({ samples }, workload) {
   const rows = Object.keys(servers)
     .map((name) => ({ name, list: samples[name]?.[workload] ?? [] }))
     .filter(({ list }) => list.length > 0)
     .map(({ name, list }) => ({ label: servers[name].label, list, rate: middle(list, 'rate') }))
     .toSorted((a, b) => b.rate - a.rate);
   return table(
-    [workloads[workload].label, 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'of it waking', 'busy', 'MiB'],
+    [workloads[workload].label, 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'busy', 'MiB'],
     rows.map(({ label, list, rate }) => [
       label,
       thousands(rate),
       decimals(middle(list, 'p50') / 1000, 2),
       decimals(middle(list, 'p99') / 1000, 2),
       decimals(middle(list, 'cpu'), 1),
-      decimals(wakingOf(list, waking), 1),
       `${decimals(middle(list, 'busy') * 100, 0)} %`,
       decimals(middle(list, 'memory'), 0),
     ]),
   );
 }
 
-function figureTables({ figures: { start, memory, growth } }) {
+function figureTables({ figures: { start, memory } }) {
   const all = [];
   if (start !== undefined) {
     const { milliseconds } = start;
@@ -93,19 +88,6 @@ function figureTables({ figures: { start, memory, growth } }) {
           row(`${thousands(memory.seen.full)} distinct tokens seen`, full),
           row(`${thousands(memory.seen.many)} distinct tokens seen`, many),
         ],
-      ),
-    );
-  }
-  for (const [name, rows] of Object.entries(growth ?? {})) {
-    all.push(
-      table(
-        [name, 'bytes', 'new, µs', 'seen before, µs'],
-        rows.map(({ size, bytes, cold, warm }) => [
-          String(size),
-          thousands(bytes),
-          decimals(cold, 1),
-          decimals(warm, 1),
-        ]),
       ),
     );
   }
@@ -165,14 +147,6 @@ function describeRun(run) {
   );
 }
 
-/** Describes the cost of a wake and its measurement. */
-function describeWaking({ waking: { asleep, awake, waking } }) {
-  return (
-    `One byte written to a reader that sleeps on the other processor costs ${decimals(asleep, 1)} µs, and ${decimals(awake, 1)} µs ` +
-    `to one that never sleeps: a wake costs ${decimals(waking, 1)} µs.`
-  );
-}
-
 /**
  * Formats the blocks between the markers of the documentation, by name.
  *
@@ -186,16 +160,12 @@ export function formatReport(results) {
       run: describeRun(http),
       date: `Measured on ${http.date.slice(0, 16).replace('T', ' ')} UTC${http.commit === undefined ? '' : ` at commit ${http.commit}`}.`,
       workloads: join(Object.keys(workloads).map((workload) => workloadTable(http, workload))),
-      waking: describeWaking(http),
       figures: join(figureTables(http)),
       notes: notesOf(http),
     }),
     ...(results.gate && { gate: formatGate(results.gate) }),
     ...(results.rules && { rules: formatRules(results.rules) }),
     ...(results.pace && { pace: formatPace(results.pace) }),
-    ...Object.fromEntries(
-      Object.entries(results.profile ?? {}).map(([name, part]) => [`profile-${name}`, formatProfile(part)]),
-    ),
     aims: aimTable(results),
     limits: limitTable(results),
   };

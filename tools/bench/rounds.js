@@ -28,7 +28,7 @@ export async function runRounds({ scene, pool, names, plan, seconds, warmUpSecon
   };
   const fail = (name, text) => {
     note(name, text);
-    if (!servers[name].optional) failures.add(name);
+    failures.add(name);
   };
   const keep = (name, workload, sample) => {
     samples[name] ??= {};

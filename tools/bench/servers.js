@@ -1,7 +1,6 @@
 // The servers as data: how each is started, and which workloads say something about it.
 import { existsSync } from 'node:fs';
 import { hasRuntime, serverWords, serviceWords } from './runtimes.js';
-import { apacheCommand, apacheModule } from './servers/apache.js';
 import { haproxyCommand } from './servers/haproxy.js';
 
 /** The runtime of the bench. */
@@ -45,14 +44,9 @@ const floor = (kind, runtime = 'here') => ({
   missing: () => (hasRuntime(runtime) ? undefined : 'its runtime comes for Linux on x64 alone'),
   checks: 'none',
 });
-const proxy = (command, files) => ({
-  command,
-  environment: () => ({}),
-  missing: () => files.filter((file) => !existsSync(file)).map((file) => `${file} is not installed`)[0],
-});
 
 /**
- * Servers by name. `own`: in the packages of the bench. `optional`: a failed start is a note. `pace`: DPoP requests a
+ * Servers by name. `own`: in the packages of the bench. `pace`: DPoP requests a
  * second, more than it can serve.
  */
 export const servers = {
@@ -98,7 +92,13 @@ export const servers = {
     workloads: ['open', 'warm'],
     own: true,
   },
-  haproxy: { label: 'HAProxy jwt_verify', ...proxy(haproxyCommand, ['/usr/sbin/haproxy']), workloads: bearer },
+  haproxy: {
+    label: 'HAProxy jwt_verify',
+    command: haproxyCommand,
+    environment: () => ({}),
+    missing: () => (existsSync('/usr/sbin/haproxy') ? undefined : '/usr/sbin/haproxy is not installed'),
+    workloads: bearer,
+  },
   express: {
     label: 'Express + express-oauth2-jwt-bearer',
     ...peer('express'),
@@ -115,12 +115,6 @@ export const servers = {
   },
   'hono-jose': { label: 'Hono + jose', ...peer('hono-jose'), workloads: bearer, own: true },
   'hono-jwk': { label: 'Hono jwk', ...peer('hono-jwk'), workloads: bearer, own: true },
-  apache: {
-    label: 'Apache mod_auth_openidc',
-    ...proxy(apacheCommand, ['/usr/sbin/apache2', apacheModule]),
-    workloads: bearer,
-    optional: true,
-  },
 };
 
 /** Servers of `--quick`. */

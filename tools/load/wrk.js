@@ -10,8 +10,7 @@ const spentBy = (pids) => [pids].flat().reduce((sum, pid) => sum + cpuTime(pid),
 /**
  * Loads a path for N seconds with the lines of a file, in turn; with `once`, until the lines end. Latencies in µs,
  * `cpu` in µs a request; `busy` and `wrk` are the used shares of their processors, `others` the share of the server's
- * processor that other programs used, `stolen` the share that the host took. `wakes`: how often a response woke wrk,
- * per request.
+ * processor that other programs used, `stolen` the share that the host took.
  */
 export async function load(about) {
   const { pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load } = about;
@@ -57,6 +56,5 @@ export async function load(about) {
     others: Math.max(0, others) / elapsed,
     stolen: stolen / elapsed,
     wrk: measured.spent / measured.seconds / threads,
-    wakes: measured.sleeps / measured.requests,
   };
 }

@@ -7,19 +7,11 @@ ffi.cdef [[
   int clock_gettime(int clock, struct portcullis_time *time);
   int getpid(void);
   int kill(int process, int signal);
-  int getrusage(int who, long *usage);
 ]]
 
 local threads = {}
 function setup(thread)
   threads[#threads + 1] = thread
-end
-
--- How often wrk has slept: ru_nvcsw is number 14 behind two times of two numbers each.
-local usage = ffi.new("long[18]")
-local function sleeps()
-  ffi.C.getrusage(0, usage)
-  return tonumber(usage[16])
 end
 
 local time = ffi.new("struct portcullis_time")
@@ -30,7 +22,7 @@ end
 
 local requests, size, sent, started = {}, 0, 0, 0
 -- Globals: what done() asks for.
-elapsed, statuses, prepared, slept = 0, {}, 0, 0
+elapsed, statuses, prepared = 0, {}, 0
 
 function init(args)
   local head = "GET " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. ":" .. wrk.port .. "\r\n"
@@ -67,18 +59,17 @@ function init(args)
     if sent % 32 == 0 and elapsed == 0 and now() - started >= seconds then finish() end
     return requests[(sent - 1) % size + 1]
   end
-  prepared, slept = os.clock(), sleeps()
+  prepared = os.clock()
 end
 
 function done(summary, latency)
   local counts = {}
-  local seconds, prepared, slept = summary.duration / 1e6, 0, 0
+  local seconds, prepared = summary.duration / 1e6, 0
   for _, thread in ipairs(threads) do
     for status, count in pairs(thread:get("statuses")) do
       counts[status] = (counts[status] or 0) + count
     end
     prepared = math.max(prepared, thread:get("prepared"))
-    slept = math.max(slept, thread:get("slept"))
     local stopped = thread:get("elapsed")
     if stopped > 0 then seconds = stopped end
   end
@@ -88,8 +79,8 @@ function done(summary, latency)
   end
   local errors = summary.errors
   io.write(string.format(
-    '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"sleeps":%d,"statuses":{%s}}\n',
+    '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"statuses":{%s}}\n',
     seconds, summary.requests, errors.status, errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(99), os.clock() - prepared, sleeps() - slept, table.concat(list, ",")
+    latency:percentile(50), latency:percentile(99), os.clock() - prepared, table.concat(list, ",")
   ))
 end
