@@ -1,57 +1,45 @@
 // Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
 import { Agent, request } from 'node:http';
-import { fileURLToPath } from 'node:url';
 import { openAsker } from '../load/asker.js';
-import { until } from '../shared/network.js';
-import { processorCount, startChild } from '../shared/processes.js';
+import { processorCount } from '../shared/processes.js';
 import { startProvider } from '../shared/provider.js';
-import { makeIssuerKey, signJws } from '../shared/tokens.js';
+import { signJws } from '../shared/tokens.js';
+import { startService } from './service.js';
+import { audience, makeEcKey } from './tokens.js';
 
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const audience = 'https://api.example/';
 const event = 'http://schemas.openid.net/event/backchannel-logout';
 const path = '/api/private';
-export const now = () => Math.floor(Date.now() / 1000);
+const now = () => Math.floor(Date.now() / 1000);
 
 /** Opens the provider of all rows. `sessionOf(sid)` has an access token and a logout token. */
 export async function openProvider(identity) {
   // Cheaper to sign than RSA: rows need thousands of tokens.
-  const key = makeIssuerKey('ES256', 'key-1');
+  const key = makeEcKey('key-1');
   const provider = await startProvider({ identity, keys: [key], maxAge: undefined });
-  const { issuer } = provider;
+  const { domain, issuer } = provider;
   const sign = (typ, claims) =>
     signJws({ alg: 'ES256', kid: key.kid, typ }, { iss: issuer, iat: now(), ...claims }, key.privateKey);
   const token = (sid) => sign('at+jwt', { aud: audience, sub: 'user', sid, exp: now() + 3600, scope: 'read:messages' });
   const logoutToken = (sid) =>
     sign('logout+jwt', { aud: 'app', sid, jti: sid, exp: now() + 600, events: { [event]: {} } });
-  return { issuer, identity, token, logoutToken, stop: () => provider.stop() };
+  return { domain, issuer, identity, token, logoutToken, stop: () => provider.stop() };
 }
 
 /** Starts an instance. Resolves when it is ready. */
-export async function startInstance({ issuer, identity }, redis) {
-  const environment = {
-    ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_GRANTS: 'none' },
-    ...{ ISSUER: issuer, IDP_AUDIENCE: audience, NODE_EXTRA_CA_CERTS: identity.certificateFile },
-    ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, ALGORITHMS: 'ES256' },
-  };
-  const started = startChild([process.execPath, main, 'serve'], {
-    env: environment,
-    // All of them: two instances and what sends to them share the host.
-    processor: `0-${processorCount - 1}`,
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
-  const { url, adminUrl } = await new Promise((resolve) => {
-    started.child.on('message', (message) => message.type === 'listening' && resolve(message));
-  });
-  await until(async () => (await fetch(`${adminUrl}/readyz`)).ok, 'the instance does not become ready');
-  return { ...started, url, adminUrl, port: Number(new URL(url).port) };
+export async function startInstance(provider, redis) {
+  const { identity } = provider;
+  const environment = { LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, ALGORITHMS: 'ES256' };
+  // Two instances and what sends to them share all processors of the host.
+  const instance = await startService({ provider, identity, environment, processor: `0-${processorCount - 1}` });
+  if (!(await instance.awaitReady(15))) throw new Error('the instance does not become ready');
+  return instance;
 }
 
 /** Status of one request on a new connection; 0 if the connection broke. */
-export function send(url, target, { method = 'GET', headers = {}, body = '' } = {}) {
+function send(port, target, { method = 'GET', headers = {}, body = '' } = {}) {
   return new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false });
-    const sent = request(new URL(target, url), { method, headers, agent }, (response) => {
+    const sent = request(`http://127.0.0.1:${port}${target}`, { method, headers, agent }, (response) => {
       response.once('end', () => resolve(response.statusCode)).resume();
     });
     sent.once('error', () => resolve(0)).end(body);
@@ -59,13 +47,13 @@ export function send(url, target, { method = 'GET', headers = {}, body = '' } = 
 }
 
 /** Status of an access token, on a new connection. */
-export const ask = ({ url }, token) => send(url, path, { headers: { authorization: `Bearer ${token}` } });
+export const ask = ({ port }, token) => send(port, path, { headers: { authorization: `Bearer ${token}` } });
 
 /** Status of a logout token, on a new connection. */
-export function logOut({ url }, logoutToken) {
+export function logOut({ port }, logoutToken) {
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const body = new URLSearchParams({ logout_token: logoutToken }).toString();
-  return send(url, '/backchannel-logout', { method: 'POST', headers, body });
+  return send(port, '/backchannel-logout', { method: 'POST', headers, body });
 }
 
 /** A request with an access token, as text. */

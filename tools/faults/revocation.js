@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
-import { endChild } from '../shared/processes.js';
 import { startRedis, startSentinels } from '../shared/redis.js';
 import { quantile } from '../shared/statistics.js';
 import { loadRows } from './revocation-load.js';
@@ -120,7 +119,7 @@ const rows = {
     play: during(async (scene) => {
       const [first] = scene.instances;
       scene.instances.shift();
-      await endChild(first);
+      await first.stop();
       scene.instances.push(await startInstance(scene.provider, scene.redis));
     }),
   },
@@ -166,7 +165,7 @@ export async function playRevocations(names, { quick, folder, identity, load }) 
       text = `FAIL ${name}: ${error.message}`;
     }
     process.stdout.write(`${text}\n`);
-    await Promise.all(scene.instances.map(endChild));
+    await Promise.all(scene.instances.map(({ stop }) => stop()));
     await redis.stop();
   }
   await provider.stop();

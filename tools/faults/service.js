@@ -15,10 +15,11 @@ export async function startService({
   identity,
   environment = {},
   words = ['serve'],
+  processor = processors.server,
   onLine = (_line) => {},
 }) {
   const running = startChild([process.execPath, program, ...words], {
-    processor: processors.server,
+    processor,
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       PATH: process.env.PATH,

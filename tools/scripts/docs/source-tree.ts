@@ -82,7 +82,6 @@ const lines: Readonly<Record<string, string>> = {
   test: 'mirrors src; `test/README.md` is its map',
   'tools/bench': 'benches',
   'tools/better-auth': 'logout from @better-auth/oauth-provider to the service',
-  'tools/cel': 'packages that evaluate CEL: conformance, hostile values, time',
   'tools/conformance': 'conformance scenarios of MCP against library and gate',
   'tools/faults': 'the service under faults',
   'tools/fuzz': 'the fuzzer and its corpus',
