@@ -43,6 +43,10 @@ beforeAll(async () => {
           ...{ id: 'tenant', path: '/t/{tenant}', issuers: ['staff'] },
           when: "request.headers['x-app'] == '1' && token.tenant == path.tenant",
         },
+        {
+          ...{ id: 'notes', path: '/notes/{tenant}', issuers: ['staff'], mcp: { tools: { list: {} }, resources: {} } },
+          when: "'otp' in token.amr && (token.tenant == 'a' ? token.level > 2 : token.groups.exists(g, g == path.tenant))",
+        },
         { id: 'office', path: '/office', issuers: ['staff'], when: "request.client_ip == '192.0.2.1'" },
         { id: 'others', path: '/others', issuers: ['other'] },
         { id: 'mcp', path: '/mcp', issuers: ['staff'], scopes: ['read'], mcp: maps },
@@ -246,6 +250,26 @@ describe('a rule with mcp', () => {
     const claims = { scope: 'read write', act: { sub: 'agent-1' } };
     expect((await runJson(await curl(call('delete-all'), { claims }))).explanation.reason).toBe('actor_not_allowed');
     expect((await runJson(await curl(call('list'), { claims }))).explanation.verdict).toBe('admitted');
+  });
+
+  const ternary = '(token.tenant == "a") ? (token.level > 2) : token.groups.exists(g, g == path.tenant)';
+  it.each<readonly [string, object, string | undefined, object, string]>([
+    ['true', { groups: ['a', 'b'] }, undefined, { verdict: 'pass' }, 'list'],
+    ['true, for a tool without an entry', { groups: ['b'] }, 'no_operation_policy', {}, 'drop'],
+    ['false: a ternary', { tenant: 'a', level: 2 }, 'condition_not_met', { expected: ternary }, 'list'],
+    ['false: a ternary that fails', { tenant: 'a' }, 'condition_not_met', { expected: ternary }, 'list'],
+    ['false: a call', { groups: ['c'] }, 'condition_not_met', { expected: ternary }, 'list'],
+    [
+      'false: the first operand',
+      { amr: ['pwd'], groups: ['b'] },
+      'condition_not_met',
+      { expected: '"otp" in token.amr', causes: [{ id: 'claim_of_condition', certainty: 'certain' }] },
+      'list',
+    ],
+  ])('the condition is %s → what was not true', async (_what, claims, reason, check, tool) => {
+    const input = await curl(call(tool), { path: '/notes/b', claims: { amr: ['otp'], tenant: 'c', ...claims } });
+    const { explanation } = await runJson(input);
+    expect([explanation.reason, find(explanation, 'condition')]).toMatchObject([reason, check]);
   });
 
   it.each<readonly [string, unknown, string, string | undefined]>([

@@ -250,13 +250,19 @@ describe('the decisions of the gate', () => {
   });
 });
 
-it('a call of a tool at the gate as the proxy → its entry, expected and seen', async () => {
+it('calls of tools at the gate as the proxy → entry and condition, expected and seen', async () => {
   const folder = await makeKeyFolder();
   const upstream = createServer((incoming, outgoing) => void incoming.resume().on('end', () => outgoing.end('{}')));
   await once(upstream.listen(0, '127.0.0.1'), 'listening');
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-    rules: [{ id: 'mcp', path: '/mcp', mcp: { tools: { 'delete-*': { scopes: ['write'] }, list: {} } } }],
+    rules: [
+      { id: 'mcp', path: '/mcp', mcp: { tools: { 'delete-*': { scopes: ['write'] }, list: {} } } },
+      {
+        ...{ id: 'tenants', path: '/t/{tenant}', mcp: { tools: { '*': {} } } },
+        when: "token.level > 2 && (token.tenant == path.tenant) && (token.level > 5 ? 'otp' in token.amr : token.roles.exists(r, r == 'a'))",
+      },
+    ],
   };
   const UPSTREAM = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
   const gate = await startGate(provider, rules, { ...folder.environment, UPSTREAM });
@@ -264,10 +270,16 @@ it('a call of a tool at the gate as the proxy → its entry, expected and seen',
     const admin = gate.adminUrl ?? '';
     const cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
     const stream = await openStream(admin, cookie[1] ?? '');
-    const explainCall = async (name: string) => {
-      const headers = [...bearer(await provider.sign()), 'Content-Type', 'application/json', 'X-Request-Id', name];
+    const explainCall = async (name: string, path = '/mcp', claims = {}) => {
+      const headers = [
+        ...bearer(await provider.sign(claims)),
+        'Content-Type',
+        'application/json',
+        'X-Request-Id',
+        name,
+      ];
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } });
-      await send(gate.url, '/mcp', { method: 'POST', headers, body });
+      await send(gate.url, path, { method: 'POST', headers, body });
       await stream.until(name);
       return (await findDecision(admin, name, cookie)).explanation;
     };
@@ -280,6 +292,22 @@ it('a call of a tool at the gate as the proxy → its entry, expected and seen',
     const check = { verdict: 'fail', expected: 'delete-*, list', seen: 'tools drop' };
     expect(unknown?.checks.find(({ id }) => id === 'mcp_operation')).toMatchObject(check);
     expect((await explainCall('list'))?.verdict).toBe('admitted');
+    const hash = '#[\\w-]{22}';
+    const ternary = '(token.level > 5) ? ("otp" in token.amr) : token.roles.exists(r, r == "a")';
+    for (const [name, tenant, claims, expected, seen] of [
+      ['first', 'acme', { level: 1 }, 'token.level > 2', `token.level = ${hash}`],
+      ['second', 'x', {}, 'token.tenant == path.tenant', `token.tenant = ${hash}, path.tenant = ${hash}`],
+      ['ternary', 'acme', {}, ternary, `token.level = ${hash}, token.amr = \\(absent\\), token.roles = ${hash}`],
+    ] as const) {
+      const given = { tenant: 'acme', level: 3, roles: ['secret-role'], ...claims };
+      const explanation = await explainCall(name, `/t/${tenant}`, given);
+      expect(explanation).toMatchObject({ verdict: 'refused', reason: 'condition_not_met', rule: { id: 'tenants' } });
+      const check = explanation?.checks.find(({ id }) => id === 'condition');
+      expect(check).toMatchObject({ expected, seen: expect.stringMatching(new RegExp(`^${seen}$`)) });
+      // The values of the log line have the same hashes.
+      const line = await gate.findLog((each) => each['expected'] === expected);
+      expect([line['received']].flat().join(', ')).toBe(check?.seen);
+    }
     stream.close();
   } finally {
     await gate.stop();

@@ -51,6 +51,7 @@ describe('as the proxy', () => {
       { id: 'mcp', path: '/mcp', scopes: ['mcp'], implies: { admin: ['files:write', 'mcp'] }, mcp: maps },
       { id: 'watched', path: '/watched', scopes: ['mcp'], mode: 'report', mcp: maps },
       { id: 'mixed', path: '/mixed', access: 'optional', scopes: ['mcp'], mcp: maps },
+      { id: 'tenants', path: '/t/{tenant}', when: 'token.tenant == path.tenant', mcp: maps },
     ];
     const UPLOAD_TIMEOUT = '1';
     gate = await startGate(provider, { issuers, rules }, { UPSTREAM: upstreamUrl, MCP_SERVER: 'true', UPLOAD_TIMEOUT });
@@ -76,7 +77,8 @@ describe('as the proxy', () => {
   }
   const json = ['Content-Type', 'application/json'];
   async function post(body: unknown, { path = '/mcp', scope = 'mcp files:read', headers = json, to }: Post = {}) {
-    const token = scope === null ? [] : ['Authorization', `Bearer ${await provider.sign({ scope, aud: resource })}`];
+    const claims = { scope, aud: resource, tenant: 'acme' };
+    const token = scope === null ? [] : ['Authorization', `Bearer ${await provider.sign(claims)}`];
     const sent = typeof body === 'string' ? body : JSON.stringify(body);
     const before = arrived.length;
     const answer = await send(to ?? gate.url, path, { method: 'POST', headers: [...token, ...headers], body: sent });
@@ -100,6 +102,13 @@ describe('as the proxy', () => {
     ['report mode, a malformed message', '[]', 'mcp', '/watched', 200],
     ['a resource', read('file:///notes/a'), 'mcp', '/mcp', 200],
     ['a resource that a URL parser reads as another', read('file:///notes/.\t./a'), 'mcp', '/mcp', 400],
+    ['a tool, its condition true', call('list'), 'files:read', '/t/acme', 200],
+    ['a tool without its scope, its condition true', call('delete-all'), 'files:read', '/t/acme', 403],
+    ['a tool, its condition false', call('list'), 'files:read', '/t/other', 403],
+    ['a resource, its condition false', read('file:///notes/a'), '', '/t/other', 403],
+    ['a method without entries, its condition false', { id: 1, method: 'tools/list' }, '', '/t/other', 403],
+    ['a batch, its condition false', [call('list'), read('file:///notes/a')], 'files:read', '/t/other', 403],
+    ['a batch, its condition true', [call('list'), read('file:///notes/a')], 'files:read', '/t/acme', 200],
   ])('%s → %4$i', async (_input, message, scope, path, status) => {
     const answer = await post(message, { scope, path });
     expect(answer.status).toBe(status);

@@ -38,6 +38,12 @@ beforeAll(async () => {
     { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
     { id: 'all', path: '/**' },
     { id: 'write', path: '/orders/**', methods: ['POST'], scopes: ['write:orders'] },
+    {
+      ...{ id: 'tenants', path: '/t/{tenant}', methods: ['GET', 'PUT'] },
+      when: `token.tenant == path.tenant && request.path == '/t/' + path.tenant && request.method == 'GET' &&
+        request.host.startsWith('localhost') && request.client_ip == '127.0.0.1' && request.headers.traceparent == 'a, b' &&
+        !['authorization', 'cookie', 'x-auth-subject', 'x-forwarded-for'].exists(name, name in request.headers)`,
+    },
   ];
   gate = await startGate(
     provider,
@@ -243,6 +249,31 @@ for (const name of gateEdgeNames) {
         expect(upstream.received.length).toBe(before);
       },
     );
+
+    it.each<readonly [string, number, { path: string; headers?: readonly string[]; method?: string }]>([
+      ['all that it reads is right', 200, { path: '/t/acme' }],
+      ['a percent-encoded value, a query', 200, { path: '/t/%61cme?tenant=x' }],
+      [
+        'a forged address, and path',
+        200,
+        { path: '/t/acme', headers: ['X-Forwarded-For', '::1', 'X-Forwarded-Uri', '/t/x'] },
+      ],
+      [
+        'a forged subject, and a cookie',
+        200,
+        { path: '/t/acme', headers: ['X-Auth-Subject', 'admin', 'Cookie', 'a=b'] },
+      ],
+      ['another tenant', 403, { path: '/t/other' }],
+      ['another case', 403, { path: '/t/Acme' }],
+      ['another method', 403, { path: '/t/acme', method: 'PUT' }],
+      ['one more line of the header', 403, { path: '/t/acme', headers: ['Traceparent', 'c'] }],
+    ])('a condition, with %s → %i', async (_what, expected, { path, headers = [], method = 'GET' }) => {
+      const before = upstream.received.length;
+      const tenant = await provider.sign({ tenant: 'acme' });
+      const lines = [...bearer(tenant), 'Traceparent', 'a', 'Traceparent', 'b', ...headers];
+      expect((await call(edge, path, { method, headers: lines })).status).toBe(expected);
+      expect(upstream.received.length - before).toBe(expected === 200 ? 1 : 0);
+    });
 
     it('an encoded slash that a rule allows → unchanged at the upstream', async () => {
       expect(await call(edge, '/packages/@a%2Fb')).toMatchObject({ status: 200 });

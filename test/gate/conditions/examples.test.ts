@@ -154,6 +154,23 @@ const table: readonly (readonly [title: string, admitted: readonly Call[], refus
 ];
 
 describe('examples of the page', () => {
+  it.each([
+    ['rules.json', (rule: object) => JSON.stringify({ issuers: { main: issuers.staff }, rules: [rule] }, undefined, 1)],
+    [
+      'rules.yaml',
+      ({ id, path: at, when }: { id: string; path: string; when: string }) =>
+        `issuers: { main: { issuer: 'https://id.example/', audience: a } }\nrules:\n- id: ${id}\n  path: ${at}\n  when: >-\n    ${when}\n`,
+    ],
+  ])('%s with the mistake of the page → its message, at the line of "when"', (name, write) => {
+    const [, sample = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
+    const [, message = ''] = /```text\nrules\.json:\d+:\d+: (.+)\n```/.exec(page) ?? [];
+    const rule = JSON.parse(sample) as { id: string; path: string; when: string };
+    expect(readRules({ name, text: write(rule) })).toMatchObject({ kind: 'rules' });
+    const text = write({ ...rule, when: rule.when.replace('token', 'tokn') });
+    const line = text.split('\n').findIndex((each) => each.includes('when')) + 1;
+    expect(readRules({ name, text })).toMatchObject({ problems: [{ line, message }] });
+  });
+
   it('every example is in the table; the client address has its own test', () => {
     const titles = [...examples.keys()].filter((title) => title !== 'Client address');
     expect(table.map(([title]) => title)).toEqual(titles);
