@@ -30,7 +30,7 @@ export function createExchanges(metrics: Metrics): Exchanges {
   const latency = metrics.histogram('portcullis_exchange_seconds', 'Time of a token exchange, by exchange.');
   for (const figure of ['entries', 'bytes'] as const) {
     const help = `Cached exchanged tokens: ${figure}.`;
-    metrics.gauge({ name: `portcullis_exchange_cache_${figure}`, help, read: () => cache.status()[figure] });
+    metrics.gauge(`portcullis_exchange_cache_${figure}`, help, () => cache.status()[figure]);
   }
   let current: ExchangeMap = new Map();
 

@@ -48,16 +48,16 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
     Object.fromEntries([...current].map(([name, proxy]) => [`{upstream="${name}"}`, read(proxy)]));
-  metrics.gauge({
-    name: 'portcullis_upstream_in_flight',
-    help: 'Requests and tunnels in flight, by upstream.',
-    read: readEach((proxy) => proxy.inFlight()),
-  });
-  metrics.gauge({
-    name: 'portcullis_upstream_up',
-    help: '1 if the last connection to the upstream succeeded, otherwise 0.',
-    read: readEach((proxy) => (proxy.isReachable() ? 1 : 0)),
-  });
+  metrics.gauge(
+    'portcullis_upstream_in_flight',
+    'Requests and tunnels in flight, by upstream.',
+    readEach((proxy) => proxy.inFlight()),
+  );
+  metrics.gauge(
+    'portcullis_upstream_up',
+    '1 if the last connection to the upstream succeeded, otherwise 0.',
+    readEach((proxy) => (proxy.isReachable() ? 1 : 0)),
+  );
   const latency = metrics.histogram(
     'portcullis_upstream_seconds',
     'Time from a request to the head of the response, by upstream.',

@@ -88,16 +88,12 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
     };
   };
 
-  metrics.gauge({
-    name: 'portcullis_rules_generation',
-    help: 'Number of times that rules became active.',
-    read: () => generation,
-  });
-  metrics.gauge({
-    name: 'portcullis_rules_last_reload_ok',
-    help: '1 if the rules of the last reload became active, otherwise 0.',
-    read: () => lastReloadOk,
-  });
+  metrics.gauge('portcullis_rules_generation', 'Number of times that rules became active.', () => generation);
+  metrics.gauge(
+    'portcullis_rules_last_reload_ok',
+    '1 if the rules of the last reload became active, otherwise 0.',
+    () => lastReloadOk,
+  );
 
   return {
     async follow(next) {

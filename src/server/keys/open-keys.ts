@@ -150,19 +150,14 @@ function registerMetrics(metrics: Metrics, opened: () => Iterable<Opened>): void
     return series;
   };
   const gauge = (name: string, help: string, of: Read, combine: Combine): void =>
-    metrics.gauge({ name: `portcullis_key_set_${name}`, help, read: () => read(of, combine) });
+    metrics.gauge(`portcullis_key_set_${name}`, help, () => read(of, combine));
   gauge('age_seconds', 'Seconds since the last fetch, by issuer.', ({ ageSeconds }) => ageSeconds, Math.max);
   gauge('keys', 'Usable keys that are loaded, by issuer.', ({ keys }) => keys, add);
   gauge('usable', '1 if tokens of the issuer can be validated, otherwise 0.', ({ usable }) => Number(usable), Math.min);
-  metrics.gauge({
-    name: 'portcullis_key_fetches_total',
-    help: 'Fetches of the key set by issuer and outcome.',
-    type: 'counter',
-    read: () => ({
-      ...read(({ fetches }) => fetches.ok, add, ',outcome="ok"'),
-      ...read(({ fetches }) => fetches.failed, add, ',outcome="failed"'),
-    }),
-  });
+  metrics.gauge('portcullis_key_fetches_total', 'Fetches of the key set by issuer and outcome.', () => ({
+    ...read(({ fetches }) => fetches.ok, add, ',outcome="ok"'),
+    ...read(({ fetches }) => fetches.failed, add, ',outcome="failed"'),
+  }));
 }
 
 function labelOf(issuer: string, more = ''): string {

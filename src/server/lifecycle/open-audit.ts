@@ -11,12 +11,7 @@ import type { ProcessContext } from './process-context.ts';
 export function openAudit({ settings, readAgain, reloads, log, metrics }: ProcessContext): Audit | undefined {
   if (settings.auditLog === 'off') return undefined;
   const audit = open(settings, log);
-  metrics.gauge({
-    name: 'portcullis_audit_lines_dropped_total',
-    help: 'Lines of the audit trail that were lost.',
-    type: 'counter',
-    read: audit.dropped,
-  });
+  metrics.gauge('portcullis_audit_lines_dropped_total', 'Lines of the audit trail that were lost.', audit.dropped);
   reloads.add(() => {
     try {
       audit.reopen();

@@ -53,16 +53,16 @@ export async function openTls({
   }
   let expiresAt = warnOfExpiry(material.cert, log);
   let reloadOk = 1;
-  metrics.gauge({
-    name: 'portcullis_tls_certificate_expires_seconds',
-    help: 'End of the certificate of the API listener, in seconds since the epoch.',
-    read: () => expiresAt,
-  });
-  metrics.gauge({
-    name: 'portcullis_tls_last_reload_ok',
-    help: '1 if the last reload of the TLS files succeeded, otherwise 0.',
-    read: () => reloadOk,
-  });
+  metrics.gauge(
+    'portcullis_tls_certificate_expires_seconds',
+    'End of the certificate of the API listener, in seconds since the epoch.',
+    () => expiresAt,
+  );
+  metrics.gauge(
+    'portcullis_tls_last_reload_ok',
+    '1 if the last reload of the TLS files succeeded, otherwise 0.',
+    () => reloadOk,
+  );
   const noteFailure = createFailureLog(log, metrics);
   const clients = tlsClientCa === '' ? {} : { requestCert: true, rejectUnauthorized: true };
   return (options) => {

@@ -14,13 +14,11 @@ export interface Metrics {
   /** Numbers that only grow. A caller that holds a series needs no lookup for an increment. */
   counter(name: string, help: string): Labelled<{ value: number }>;
   histogram(name: string, help: string): Labelled<Pick<Histogram, 'observe'>>;
-  /** `read` returns the value, or values by label part; `undefined` omits the series. */
-  gauge(description: {
-    readonly name: string;
-    readonly help: string;
-    readonly type?: 'gauge' | 'counter';
-    readonly read: () => number | Readonly<Record<string, number>> | undefined;
-  }): void;
+  /**
+   * `read` returns the value, or values by label part; `undefined` omits the series. A name that ends in `_total` is one of a
+   * counter.
+   */
+  gauge(name: string, help: string, read: () => number | Readonly<Record<string, number>> | undefined): void;
   snapshot(): MetricsSnapshot;
 }
 
@@ -100,7 +98,8 @@ export function createMetrics(): Metrics {
       ),
     histogram: (name, help) =>
       label({ name, help, type: 'histogram' }, createHistogram, (labels, histogram) => histogram.read(labels)),
-    gauge({ name, help, type = 'gauge', read }) {
+    gauge(name, help, read) {
+      const type = /_total$/.test(name) ? 'counter' : 'gauge';
       readers.push(() => {
         const value = read();
         const series = typeof value === 'number' ? { '': value } : (value ?? {});

@@ -156,7 +156,7 @@ function countRequests(metrics: Metrics) {
   const refusals = metrics.counter('portcullis_refusals_total', 'Refused requests by reason and issuer.');
   const latency = metrics.histogram('portcullis_request_seconds', 'Time from request to response, by route or rule.');
   let inFlight = 0;
-  metrics.gauge({ name: 'portcullis_requests_in_flight', help: 'Pending requests.', read: () => inFlight });
+  metrics.gauge('portcullis_requests_in_flight', 'Pending requests.', () => inFlight);
   // A series that begins with its first refusal has no rate at that time, so each begins at 0.
   for (const reason of Object.keys(failures)) refusals.series(`{reason="${reason}",issuer=""}`);
 

@@ -23,31 +23,17 @@ export interface Build {
   readonly commit: string;
 }
 
-type Gauge = Parameters<Metrics['gauge']>[0];
-
-const gauges: readonly Gauge[] = [
-  {
-    name: 'process_start_time_seconds',
-    help: 'Start of the process, seconds since the epoch.',
-    read: () => startedAt,
-  },
-  { name: 'process_cpu_seconds_total', help: 'CPU time, user and system.', type: 'counter', read: readCpuSeconds },
-  {
-    name: 'process_resident_memory_bytes',
-    help: 'Resident memory of all processes of the service.',
-    read: () => process.memoryUsage.rss(),
-  },
-  {
-    name: 'process_max_fds',
-    help: 'Limit of open file descriptors, of the process with the lowest one.',
-    read: readDescriptorLimit,
-  },
-  { name: 'process_open_fds', help: 'Open file descriptors.', read: countDescriptors },
-  { name: 'nodejs_heap_size_used_bytes', help: 'Used heap.', read: () => process.memoryUsage().heapUsed },
+const gauges: readonly Parameters<Metrics['gauge']>[] = [
+  ['process_start_time_seconds', 'Start of the process, seconds since the epoch.', () => startedAt],
+  ['process_cpu_seconds_total', 'CPU time, user and system.', readCpuSeconds],
+  ['process_resident_memory_bytes', 'Resident memory of all processes of the service.', process.memoryUsage.rss],
+  ['process_max_fds', 'Limit of open file descriptors, of the process with the lowest one.', readDescriptorLimit],
+  ['process_open_fds', 'Open file descriptors.', countDescriptors],
+  ['nodejs_heap_size_used_bytes', 'Used heap.', () => process.memoryUsage().heapUsed],
 ];
 
 export function registerProcessMetrics(metrics: Metrics): void {
-  for (const gauge of gauges) metrics.gauge(gauge);
+  for (const gauge of gauges) metrics.gauge(...gauge);
   registerCollections(metrics);
   registerLag(metrics);
 }
@@ -55,29 +41,27 @@ export function registerProcessMetrics(metrics: Metrics): void {
 export function registerServiceMetrics(metrics: Metrics, log: Log, { version, commit }: Build): void {
   const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
   const help = 'Always 1; the labels are the version and the commit of the build.';
-  metrics.gauge({ name: 'portcullis_build_info', help, read: () => series });
-  metrics.gauge({
-    name: 'portcullis_log_lines_dropped_total',
-    help: 'Log lines that were lost because their reader was too slow or closed.',
-    type: 'counter',
-    read: () => log.countDropped(),
-  });
+  metrics.gauge('portcullis_build_info', help, () => series);
+  metrics.gauge(
+    'portcullis_log_lines_dropped_total',
+    'Log lines that were lost because their reader was too slow or closed.',
+    () => log.countDropped(),
+  );
 }
 
-const cacheFigures: readonly [name: keyof TokenCacheStatus, help: string, type?: 'counter'][] = [
-  ['entries', 'Verified tokens that are cached.'],
-  ['bytes', 'Estimated size of the cached tokens.'],
-  ['hits', 'Tokens that had been verified before.', 'counter'],
-  ['misses', 'Tokens that had to be verified.', 'counter'],
+const cacheFigures: readonly [figure: keyof TokenCacheStatus, name: string, help: string][] = [
+  ['entries', 'entries', 'Verified tokens that are cached.'],
+  ['bytes', 'bytes', 'Estimated size of the cached tokens.'],
+  ['hits', 'hits_total', 'Tokens that had been verified before.'],
+  ['misses', 'misses_total', 'Tokens that had to be verified.'],
 ];
 
 export function registerCacheMetrics(
   metrics: Metrics,
   { tokenCacheStatus }: Pick<ResourceServer, 'tokenCacheStatus'>,
 ): void {
-  for (const [figure, help, type = 'gauge'] of cacheFigures) {
-    const name = ['portcullis_token_cache', figure, ...(type === 'counter' ? ['total'] : [])].join('_');
-    metrics.gauge({ name, help, type, read: () => tokenCacheStatus()?.[figure] });
+  for (const [figure, name, help] of cacheFigures) {
+    metrics.gauge(`portcullis_token_cache_${name}`, help, () => tokenCacheStatus()?.[figure]);
   }
 }
 
@@ -129,9 +113,9 @@ function registerLag(metrics: Metrics): void {
     if (parts.length > lagParts) parts.shift();
     delay.reset();
   }, lagPart).unref();
-  metrics.gauge({
-    name: 'nodejs_eventloop_lag_p99_seconds',
-    help: 'Delay of the event loop in the last minute, 99th percentile.',
-    read: () => Math.max(readPart(), ...parts),
-  });
+  metrics.gauge(
+    'nodejs_eventloop_lag_p99_seconds',
+    'Delay of the event loop in the last minute, 99th percentile.',
+    () => Math.max(readPart(), ...parts),
+  );
 }

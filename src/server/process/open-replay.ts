@@ -32,7 +32,7 @@ export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests 
 
 function openMemory(metrics: Metrics): MemoryReplayStore {
   const store = createMemoryReplayStore();
-  metrics.gauge({ name: 'portcullis_replay_store_entries', help: 'Recorded proofs.', read: () => store.size });
+  metrics.gauge('portcullis_replay_store_entries', 'Recorded proofs.', () => store.size);
   return store;
 }
 
@@ -47,17 +47,10 @@ async function openRedis({ settings, log, metrics }: ProcessContext): Promise<Op
     throw new StartFailure(messageOf(cause), cause);
   });
   const latency = metrics.histogram('portcullis_replay_store_seconds', 'Time of a Redis call for a proof.').series();
-  metrics.gauge({
-    name: 'portcullis_replay_store_errors_total',
-    help: 'Redis calls that failed or timed out.',
-    type: 'counter',
-    read: () => redis.errors,
-  });
-  metrics.gauge({
-    name: 'portcullis_replay_store_connected',
-    help: '1 if Redis is connected, otherwise 0.',
-    read: () => (redis.connected ? 1 : 0),
-  });
+  metrics.gauge('portcullis_replay_store_errors_total', 'Redis calls that failed or timed out.', () => redis.errors);
+  metrics.gauge('portcullis_replay_store_connected', '1 if Redis is connected, otherwise 0.', () =>
+    redis.connected ? 1 : 0,
+  );
   const { witness } = redis;
   redis.witness = async (...proof) => {
     const sentAt = performance.now();

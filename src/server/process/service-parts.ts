@@ -51,7 +51,7 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
     observe({ app, refuse, settings = options.settings, watch, findServer }) {
       const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
       let connections = 0;
-      metrics.gauge({ name: 'portcullis_connections', help: 'Open connections of clients.', read: () => connections });
+      metrics.gauge('portcullis_connections', 'Open connections of clients.', () => connections);
       registerServiceMetrics(metrics, log, readBuild());
       return {
         ...observe({

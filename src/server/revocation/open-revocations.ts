@@ -172,24 +172,24 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
 }
 
 function registerMetrics(metrics: Metrics, { settings, revocations, signals }: Watched): void {
-  const gauge = (name: string, help: string, read: () => number, type?: 'counter'): void =>
-    metrics.gauge({ name: `portcullis_${name}`, help, read, ...(type !== undefined && { type }) });
+  const gauge = (name: string, help: string, read: () => number): void =>
+    metrics.gauge(`portcullis_${name}`, help, read);
   gauge('revocation_cutoffs', 'Cutoffs that are stored.', () => revocations.status().cutoffs);
   const rejected = 'Cutoffs that were rejected because there were too many.';
-  gauge('revocations_rejected_total', rejected, () => revocations.status().rejected, 'counter');
+  gauge('revocations_rejected_total', rejected, () => revocations.status().rejected);
   if (settings.revocationStore !== 'memory') {
     const contact = 'Seconds since Redis last responded to the subscription.';
     gauge('revocation_store_contact_seconds', contact, () => revocations.status().secondsWithoutContact);
     const invalid = 'Values in Redis that were not valid cutoffs.';
-    gauge('revocation_records_invalid_total', invalid, () => revocations.status().invalid, 'counter');
+    gauge('revocation_records_invalid_total', invalid, () => revocations.status().invalid);
   }
   if (signals === undefined) return;
-  metrics.gauge({
-    name: 'portcullis_signals_stream_stale',
-    help: 'Streams without a verification event for two periods: 1 or 0.',
-    read: () =>
+  metrics.gauge(
+    'portcullis_signals_stream_stale',
+    'Streams without a verification event for two periods: 1 or 0.',
+    () =>
       Object.fromEntries(
         signals.streams.map(({ options, isStale }) => [`{stream="${escapeLabel(options.name)}"}`, isStale() ? 1 : 0]),
       ),
-  });
+  );
 }

@@ -104,14 +104,14 @@ describe('gauge', () => {
     ['nothing', undefined, []],
   ])('%s → %j', (_name, value, series) => {
     const metrics = createMetrics();
-    metrics.gauge({ name: 'value', help: 'Value.', read: () => value });
+    metrics.gauge('value', 'Value.', () => value);
     expect([...parse(formatMetrics(metrics.snapshot()))]).toEqual(series);
   });
 
-  it('is read on request, and can call itself a counter', () => {
+  it('is read on request; a name that ends in _total → a counter', () => {
     const metrics = createMetrics();
     let value = 1;
-    metrics.gauge({ name: 'cpu_total', help: 'CPU.', type: 'counter', read: () => value });
+    metrics.gauge('cpu_total', 'CPU.', () => value);
     value = 2;
     expect(formatMetrics(metrics.snapshot())).toBe('# HELP cpu_total CPU.\n# TYPE cpu_total counter\ncpu_total 2\n');
   });
