@@ -55,20 +55,18 @@ const scope: CheckedValue = { in: 'claims', name: 'scope', length: 80, named: tr
 const proofClaim = (name: string, as?: 'time'): CheckedValue => ({ in: 'proofClaims', name, ...(as && { as }) });
 const presence = (name: string): CheckedValue => ({ in: 'claims', name, as: 'presence', named: true });
 
-const timeForm = (name: 'exp' | 'nbf' | 'iat'): Unplaced => ({
-  reasons: [`malformed_${name}`],
-  group: name,
-  label: `${name} is a number`,
-  value: claim(name, 'time'),
-  expected: 'a number of seconds from 0 to 10^11',
-});
-const proofForm = (name: string): Unplaced => ({
-  reasons: ['malformed_proof_claims'],
-  group: `proof_${name}`,
-  label: `${name} is valid`,
-});
-
 type Unplaced = Omit<CheckRecord, 'row'>;
+
+const check = (reason: Reason, label: string, more?: Omit<Unplaced, 'reasons' | 'label'>): Unplaced => {
+  return { reasons: [reason], label, ...more };
+};
+const stage = (label: string, ...reasons: CheckRecord['reasons']): Unplaced => ({ reasons, label });
+const timeForm = (name: 'exp' | 'nbf' | 'iat'): Unplaced => {
+  const expected = 'a number of seconds from 0 to 10^11';
+  return check(`malformed_${name}`, `${name} is a number`, { group: name, value: claim(name, 'time'), expected });
+};
+const proofForm = (name: string): Unplaced =>
+  check('malformed_proof_claims', `${name} is valid`, { group: `proof_${name}` });
 
 /** Records of one row, in their order. */
 function inRow<Id extends string>(row: CheckRecord['row'], records: Readonly<Record<Id, Unplaced>>) {
@@ -78,58 +76,50 @@ function inRow<Id extends string>(row: CheckRecord['row'], records: Readonly<Rec
 
 const table = {
   ...inRow('credentials', {
-    url: { reasons: ['bad_host_header', 'bad_forwarded_header'], label: 'URL' },
-    credentials: {
-      reasons: [
-        'missing_credentials',
-        'multiple_authorization_headers',
-        'unsupported_scheme',
-        'bearer_with_dpop_proof',
-        'bearer_not_accepted',
-        'dpop_not_accepted',
-        'missing_dpop_proof',
-        'token_too_large',
-      ],
-      label: 'credentials',
-    },
-    introspection: { reasons: ['invalid_issuer', 'inactive_token', 'malformed_token'], label: 'introspection' },
+    url: stage('URL', 'bad_host_header', 'bad_forwarded_header'),
+    credentials: stage(
+      'credentials',
+      'missing_credentials',
+      'multiple_authorization_headers',
+      'unsupported_scheme',
+      'bearer_with_dpop_proof',
+      'bearer_not_accepted',
+      'dpop_not_accepted',
+      'missing_dpop_proof',
+      'token_too_large',
+    ),
+    introspection: stage('introspection', 'invalid_issuer', 'inactive_token', 'malformed_token'),
     shape: {
       reasons: ['opaque_token', 'encrypted_token', 'malformed_token', 'malformed_encoding', 'malformed_header'],
       label: 'three parts',
     },
-    claims_form: { reasons: ['malformed_claims'], label: 'claims are a JSON object' },
+    claims_form: check('malformed_claims', 'claims are a JSON object'),
   }),
   ...inRow('header', {
-    alg: { reasons: ['unsupported_alg'], label: 'algorithm', value: header('alg', 24), setting: 'algorithms' },
-    typ: { reasons: ['unsupported_typ'], label: 'type', value: header('typ', 60), expected: 'JWT, at+jwt, or none' },
-    parameters: { reasons: ['unsupported_header'], label: 'parameters' },
-    kid_form: {
-      reasons: ['malformed_kid'],
+    alg: check('unsupported_alg', 'algorithm', { value: header('alg', 24), setting: 'algorithms' }),
+    typ: check('unsupported_typ', 'type', { value: header('typ', 60), expected: 'JWT, at+jwt, or none' }),
+    parameters: check('unsupported_header', 'parameters'),
+    kid_form: check('malformed_kid', 'kid is a string', {
       group: 'kid',
-      label: 'kid is a string',
       value: kid,
       expected: 'a string of 1 to 256 characters',
-    },
+    }),
   }),
   ...inRow('issuer', {
-    issuer: { reasons: ['invalid_issuer'], label: 'issuer (iss)', value: claim('iss'), setting: 'issuer' },
+    issuer: check('invalid_issuer', 'issuer (iss)', { value: claim('iss'), setting: 'issuer' }),
   }),
   ...inRow('header', {
-    issuer_typ: {
-      reasons: ['unsupported_typ'],
+    issuer_typ: check('unsupported_typ', 'typ is allowed by the issuer', {
       group: 'typ',
-      label: 'typ is allowed by the issuer',
       value: header('typ', 60),
       expected: 'at+jwt',
-    },
-    issuer_alg: {
-      reasons: ['unsupported_alg'],
+    }),
+    issuer_alg: check('unsupported_alg', 'alg is allowed by the issuer', {
       group: 'alg',
-      label: 'alg is allowed by the issuer',
       value: header('alg', 24),
       setting: 'algorithms',
-    },
-    kid: { reasons: ['missing_kid'], label: 'kid is present' },
+    }),
+    kid: check('missing_kid', 'kid is present'),
   }),
   ...inRow('key', {
     key: {
@@ -140,129 +130,107 @@ const table = {
     },
   }),
   ...inRow('signature', {
-    signature: { reasons: ['invalid_signature'], label: 'signature' },
+    signature: check('invalid_signature', 'signature'),
   }),
   ...inRow('aud', {
-    aud: { reasons: ['invalid_audience'], label: 'audience (aud)', value: claim('aud'), setting: 'audience' },
-    client: { reasons: ['unaccepted_client'], label: 'client' },
+    aud: check('invalid_audience', 'audience (aud)', { value: claim('aud'), setting: 'audience' }),
+    client: check('unaccepted_client', 'client'),
   }),
   ...inRow('exp', {
-    exp_present: { reasons: ['missing_exp'], group: 'exp', label: 'exp is present' },
+    exp_present: check('missing_exp', 'exp is present', { group: 'exp' }),
     exp_form: timeForm('exp'),
-    exp: { reasons: ['expired'], label: 'not expired (exp)', value: claim('exp', 'time') },
+    exp: check('expired', 'not expired (exp)', { value: claim('exp', 'time') }),
   }),
   ...inRow('nbf', {
     nbf_form: timeForm('nbf'),
-    nbf: { reasons: ['not_yet_valid'], label: 'already valid (nbf)', value: claim('nbf', 'time') },
+    nbf: check('not_yet_valid', 'already valid (nbf)', { value: claim('nbf', 'time') }),
   }),
   ...inRow('iat', {
-    iat_present: { reasons: ['missing_iat'], group: 'iat', label: 'iat is present' },
+    iat_present: check('missing_iat', 'iat is present', { group: 'iat' }),
     iat_form: timeForm('iat'),
-    iat: { reasons: ['issued_in_future'], label: 'not issued in the future (iat)', value: claim('iat', 'time') },
+    iat: check('issued_in_future', 'not issued in the future (iat)', { value: claim('iat', 'time') }),
   }),
   ...inRow('sub scope', {
-    sub: { reasons: ['malformed_sub'], label: 'subject (sub)', value: presence('sub') },
-    scope: {
-      reasons: ['malformed_scope'],
-      label: 'scope is a string',
-      value: scope,
-      expected: 'one string with spaces',
-    },
-    actor_form: { reasons: ['malformed_actor'], group: 'actor', label: 'actor (act)', value: presence('act') },
-    kind: { reasons: ['not_an_access_token'], label: 'is an access token' },
-    profile_sub: { reasons: ['malformed_sub'], group: 'sub', label: 'subject, as the profile requires' },
-    client_id: { reasons: ['malformed_client_id'], label: 'client (client_id)' },
-    jti: { reasons: ['malformed_jti'], label: 'token id (jti)' },
+    sub: check('malformed_sub', 'subject (sub)', { value: presence('sub') }),
+    scope: check('malformed_scope', 'scope is a string', { value: scope, expected: 'one string with spaces' }),
+    actor_form: check('malformed_actor', 'actor (act)', { group: 'actor', value: presence('act') }),
+    kind: check('not_an_access_token', 'is an access token'),
+    profile_sub: check('malformed_sub', 'subject, as the profile requires', { group: 'sub' }),
+    client_id: check('malformed_client_id', 'client (client_id)'),
+    jti: check('malformed_jti', 'token id (jti)'),
   }),
   ...inRow('binding', {
     confirmation: { reasons: ['malformed_cnf', 'unsupported_cnf'], label: 'binding (cnf)', value: presence('cnf') },
-    revocation: { reasons: ['token_lifetime_too_long', 'revoked_token', 'revocation_unknown'], label: 'revocation' },
-    is_revoked: { reasons: ['revoked_token', 'revocation_unknown'], label: 'revocation by the application' },
-    client_certificate: { reasons: ['bad_forwarded_header'], label: 'client certificate' },
-    certificate_presented: {
-      reasons: ['missing_client_certificate'],
-      group: 'certificate',
-      label: 'certificate presented',
-    },
-    certificate: { reasons: ['client_certificate_mismatch'], label: 'certificate of the token' },
-    bound_scheme: { reasons: ['bound_token_as_bearer'], group: 'binding', label: 'bound token under DPoP' },
-    unbound_scheme: { reasons: ['unbound_token_as_dpop'], group: 'binding', label: 'unbound token under Bearer' },
+    revocation: stage('revocation', 'token_lifetime_too_long', 'revoked_token', 'revocation_unknown'),
+    is_revoked: stage('revocation by the application', 'revoked_token', 'revocation_unknown'),
+    client_certificate: check('bad_forwarded_header', 'client certificate'),
+    certificate_presented: check('missing_client_certificate', 'certificate presented', { group: 'certificate' }),
+    certificate: check('client_certificate_mismatch', 'certificate of the token'),
+    bound_scheme: check('bound_token_as_bearer', 'bound token under DPoP', { group: 'binding' }),
+    unbound_scheme: check('unbound_token_as_dpop', 'unbound token under Bearer', { group: 'binding' }),
   }),
   ...inRow('proof', {
-    proof: { reasons: ['multiple_dpop_proofs', 'proof_too_large', 'malformed_proof'], label: 'proof' },
-    proof_typ: { reasons: ['unsupported_proof_typ'], label: 'type' },
-    proof_alg: { reasons: ['unsupported_proof_alg'], label: 'algorithm' },
-    proof_parameters: { reasons: ['unsupported_proof_header'], label: 'parameters' },
-    proof_jwk: { reasons: ['malformed_proof_jwk'], label: 'jwk is present' },
-    proof_jwk_public: { reasons: ['private_proof_jwk'], group: 'proof_jwk', label: 'jwk is public' },
-    proof_jwk_alg: { reasons: ['malformed_proof_jwk'], group: 'proof_jwk', label: 'jwk matches alg' },
-    proof_claims_form: { reasons: ['malformed_proof'], label: 'claims are a JSON object' },
+    proof: stage('proof', 'multiple_dpop_proofs', 'proof_too_large', 'malformed_proof'),
+    proof_typ: check('unsupported_proof_typ', 'type'),
+    proof_alg: check('unsupported_proof_alg', 'algorithm'),
+    proof_parameters: check('unsupported_proof_header', 'parameters'),
+    proof_jwk: check('malformed_proof_jwk', 'jwk is present'),
+    proof_jwk_public: check('private_proof_jwk', 'jwk is public', { group: 'proof_jwk' }),
+    proof_jwk_alg: check('malformed_proof_jwk', 'jwk matches alg', { group: 'proof_jwk' }),
+    proof_claims_form: check('malformed_proof', 'claims are a JSON object'),
     proof_jti_form: proofForm('jti'),
     proof_htm_form: proofForm('htm'),
     proof_htu_form: proofForm('htu'),
     proof_iat_form: proofForm('iat'),
     proof_ath_form: proofForm('ath'),
     proof_nonce_form: proofForm('nonce'),
-    proof_method: {
-      reasons: ['proof_method_mismatch'],
+    proof_method: check('proof_method_mismatch', 'method (htm)', {
       group: 'proof_htm',
-      label: 'method (htm)',
       value: { ...proofClaim('htm'), length: 60 },
-    },
-    proof_url: { reasons: ['proof_url_mismatch'], group: 'proof_htu', label: 'URL (htu)', value: proofClaim('htu') },
-    proof_age: {
-      reasons: ['proof_too_old'],
+    }),
+    proof_url: check('proof_url_mismatch', 'URL (htu)', { group: 'proof_htu', value: proofClaim('htu') }),
+    proof_age: check('proof_too_old', 'not too old (iat)', { group: 'proof_iat', value: proofClaim('iat', 'time') }),
+    proof_lead: check('proof_in_future', 'not from the future (iat)', {
       group: 'proof_iat',
-      label: 'not too old (iat)',
       value: proofClaim('iat', 'time'),
-    },
-    proof_lead: {
-      reasons: ['proof_in_future'],
-      group: 'proof_iat',
-      label: 'not from the future (iat)',
-      value: proofClaim('iat', 'time'),
-    },
-    proof_token: { reasons: ['proof_token_mismatch'], group: 'proof_ath', label: 'access token (ath)' },
-    proof_key: { reasons: ['proof_key_mismatch'], label: 'key of the token' },
-    proof_key_form: { reasons: ['malformed_proof_jwk'], label: 'jwk is a valid key' },
-    proof_signature: { reasons: ['invalid_proof_signature'], label: 'signature' },
-    proof_nonce: { reasons: ['missing_proof_nonce', 'invalid_proof_nonce'], label: 'nonce' },
+    }),
+    proof_token: check('proof_token_mismatch', 'access token (ath)', { group: 'proof_ath' }),
+    proof_key: check('proof_key_mismatch', 'key of the token'),
+    proof_key_form: check('malformed_proof_jwk', 'jwk is a valid key'),
+    proof_signature: check('invalid_proof_signature', 'signature'),
+    proof_nonce: stage('nonce', 'missing_proof_nonce', 'invalid_proof_nonce'),
   }),
   ...inRow('aud', {
-    policy_audience: {
-      reasons: ['invalid_audience'],
-      group: 'aud',
-      label: 'audience of the route',
-      value: claim('aud'),
-    },
+    policy_audience: check('invalid_audience', 'audience of the route', { group: 'aud', value: claim('aud') }),
   }),
   ...inRow('policy', {
-    scopes: { reasons: ['insufficient_scope'], label: 'scopes', value: scope, list: 'all' },
-    any_scope: { reasons: ['no_accepted_scope'], label: 'one of the scopes', value: scope },
-    permissions: { reasons: ['missing_permission'], label: 'permissions', list: 'all' },
-    actor_present: { reasons: ['actor_required'], group: 'actor', label: 'actor is present (act)' },
-    actor: { reasons: ['actor_not_allowed'], label: 'actor is allowed (act)', value: presence('act') },
-    acr: { reasons: ['unaccepted_acr'], label: 'authentication level (acr)' },
-    auth_time: { reasons: ['missing_auth_time'], label: 'time of sign-in (auth_time)' },
-    auth_age: {
-      reasons: ['authentication_too_old'],
+    scopes: check('insufficient_scope', 'scopes', { value: scope, list: 'all' }),
+    any_scope: check('no_accepted_scope', 'one of the scopes', { value: scope }),
+    permissions: check('missing_permission', 'permissions', { list: 'all' }),
+    actor_present: check('actor_required', 'actor is present (act)', { group: 'actor' }),
+    actor: check('actor_not_allowed', 'actor is allowed (act)', { value: presence('act') }),
+    acr: check('unaccepted_acr', 'authentication level (acr)'),
+    auth_time: check('missing_auth_time', 'time of sign-in (auth_time)'),
+    auth_age: check('authentication_too_old', 'recent sign-in (auth_time)', {
       group: 'auth_time',
-      label: 'recent sign-in (auth_time)',
       value: claim('auth_time', 'time'),
-    },
-    condition: { reasons: ['condition_not_met'], label: 'condition of the rule' },
-    claims_schema: { reasons: ['unaccepted_claims'], label: 'schema of the claims' },
+    }),
+    condition: check('condition_not_met', 'condition of the rule'),
+    claims_schema: check('unaccepted_claims', 'schema of the claims'),
   }),
   ...inRow('operation', {
-    mcp_message: { reasons: ['malformed_message', 'message_too_large'], label: 'message (MCP)' },
-    mcp_headers: { reasons: ['mcp_header_mismatch', 'mcp_headers_missing'], label: 'headers (MCP)' },
-    mcp_operation: { reasons: ['no_operation_policy'], label: 'operation (MCP)' },
+    mcp_message: stage('message (MCP)', 'malformed_message', 'message_too_large'),
+    mcp_headers: stage('headers (MCP)', 'mcp_header_mismatch', 'mcp_headers_missing'),
+    mcp_operation: check('no_operation_policy', 'operation (MCP)'),
   }),
   ...inRow('replay', {
-    replay: {
-      reasons: ['proof_replayed', 'proof_before_start', 'replay_store_unavailable', 'replay_store_full'],
-      label: 'proof not used before',
-    },
+    replay: stage(
+      'proof not used before',
+      'proof_replayed',
+      'proof_before_start',
+      'replay_store_unavailable',
+      'replay_store_full',
+    ),
   }),
 };
 

@@ -2,17 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { KeySet, KeySetState, ResumableKeySet, SavedKeySet } from './key-set.ts';
 
-/** Key sets of many issuers, of which few are open. */
-export interface KeySetPool<Source> {
-  /** Key set of a place. It is opened when it is first used, and again after it was closed; until then it costs nothing. */
-  keysOf(place: string, source: Source): KeySet;
-  /** Called after these keys have verified a token. They are then kept open before keys that have verified none. */
-  confirm(keys: KeySet): void;
-  /** Closes all of them. Keys that are loaded can be found until they are stale. */
-  close(): void;
-}
-
-export interface KeySetPoolOptions<Source> {
+interface KeySetPoolOptions<Source> {
   /** Key sets that are open at the same time. Those with requests waiting for a fetch come in addition. */
   readonly maxOpen: number;
   readonly open: (source: Source, state: KeySetState) => ResumableKeySet;
@@ -77,7 +67,7 @@ const unconfirmedShare = 1 / 4;
  * Creates an empty pool. Beyond `maxOpen`, the key set that was not used for the longest time is closed. Its state is kept, so
  * that it needs no fetch when it is opened again, and has no more attempts than if it had stayed open.
  */
-export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<Source>): KeySetPool<Source> {
+export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<Source>) {
   const dispose = (opened: OpenSet, _place: string, reason: LRUCache.DisposeReason): void => {
     if (reason === 'evict') closeIdle(opened);
   };
@@ -86,7 +76,10 @@ export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<So
   const others = new LRUCache<string, OpenSet>({ max: maxOpen, dispose });
   /** Never closed, lest a request waits in vain. */
   const awaited = new Map<string, OpenSet>();
-  const saved = { confirmed: createStates(savedBytes.confirmed), others: createStates(savedBytes.others) };
+  const saved = {
+    confirmed: new LRUCache<string, SavedKeySet>({ maxSize: savedBytes.confirmed }),
+    others: new LRUCache<string, SavedKeySet>({ maxSize: savedBytes.others }),
+  };
   /** Greater than the generation of every key set that was closed. */
   let generation = 0;
   let isClosed = false;
@@ -139,8 +132,10 @@ export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<So
 
   const doors: Doors<Source> = { use, refetch };
   return {
-    keysOf: (place, source) => new PooledKeySet(place, source, doors),
-    confirm(keys) {
+    /** Key set of a place. It is opened when it is first used, and again after it was closed; until then it costs nothing. */
+    keysOf: (place: string, source: Source): KeySet => new PooledKeySet(place, source, doors),
+    /** Called after these keys have verified a token. They are then kept open before keys that have verified none. */
+    confirm(keys: KeySet): void {
       if (!(keys instanceof PooledKeySet) || confirmed.get(keys.place) !== undefined) return;
       const opened = awaited.get(keys.place) ?? others.peek(keys.place);
       if (opened === undefined) return;
@@ -148,13 +143,10 @@ export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<So
       opened.saved = saved.confirmed;
       if (others.delete(keys.place)) confirmed.set(keys.place, opened);
     },
-    close() {
+    /** Closes all of them. Keys that are loaded can be found until they are stale. */
+    close(): void {
       isClosed = true;
       for (const each of [...awaited.values(), ...confirmed.values(), ...others.values()]) each.keys.close();
     },
   };
-}
-
-function createStates(maxSize: number): LRUCache<string, SavedKeySet> {
-  return new LRUCache({ maxSize });
 }

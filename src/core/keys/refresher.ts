@@ -1,6 +1,6 @@
 import { type ProviderError, toProviderError } from '../outbound/provider-error.ts';
 
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly error: ProviderError;
   readonly attempt: number;
   /** Time of the failure, in seconds. */
@@ -16,14 +16,6 @@ export interface RefresherState {
   readonly failure: FailedAttempt | undefined;
   /** Time of the next attempt by the timer, in seconds; infinity if it makes none. */
   readonly dueAt: number;
-}
-
-/** Runs attempts, one at a time: ahead of need, after a failure, or on request. */
-export interface Refresher extends RefresherState {
-  readonly attempts: { readonly ok: number; readonly failed: number };
-  /** Waits for the attempt in flight, or makes one if `isAllowed` then permits it. Never rejects. */
-  request(isAllowed: () => boolean): Promise<void> | undefined;
-  stop(): void;
 }
 
 export interface RefresherOptions {
@@ -53,8 +45,11 @@ const initial: RefresherState = {
   dueAt: Number.POSITIVE_INFINITY,
 };
 
-/** Makes a refresher; it rests until the first request, or until the attempt that is due by the state. */
-export function createRefresher(options: RefresherOptions): Refresher {
+/**
+ * Creates the runner of attempts, one at a time: ahead of need, after a failure, or on request. It rests until the first
+ * request, or until the attempt that is due by the state.
+ */
+export function createRefresher(options: RefresherOptions) {
   const { attempt, onFailure, waiting, attemptSeconds, timer, now, random, state = initial } = options;
   const attempts = { ok: 0, failed: 0 };
   let { lastAttemptAt, failure, dueAt } = state;
@@ -127,12 +122,13 @@ export function createRefresher(options: RefresherOptions): Refresher {
       return failure;
     },
     attempts,
-    request(isAllowed) {
+    /** Waits for the attempt in flight, or makes one if `isAllowed` then permits it. Never rejects. */
+    request(isAllowed: () => boolean): Promise<void> | undefined {
       if (inFlight !== undefined && waiting === 'state') return watch(isAllowed);
       if (inFlight !== undefined || stopped || !isAllowed()) return inFlight;
       return start();
     },
-    stop() {
+    stop(): void {
       stopped = true;
       clearTimeout(next);
     },

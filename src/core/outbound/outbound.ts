@@ -42,9 +42,6 @@ export interface Form {
   readonly errors?: 'read';
 }
 
-/** POSTs a form as `FetchJson` GETs, and reads a JSON object from the response. */
-export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FormResponse>;
-
 export interface FormResponse extends FetchedJson {
   readonly status: number;
 }
@@ -54,14 +51,7 @@ export interface AnyResponse extends Pick<FetchResponse, 'status' | 'headers'> {
   readonly body: Buffer;
 }
 
-export interface Outbound {
-  readonly fetchJson: FetchJson;
-  readonly postForm: PostForm;
-  /** Sends a request for a tool that reports what it sees. */
-  readonly fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits) => Promise<AnyResponse>;
-  /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
-  close(): void;
-}
+export type Outbound = ReturnType<typeof createOutbound>;
 
 /** Types that a key set and metadata have, and every other: some providers refuse requests that accept only JSON. */
 const accept = 'application/json, application/jwk-set+json, */*;q=0.1';
@@ -98,10 +88,7 @@ interface Call extends Pick<FetchInit, 'method'> {
  * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
  * A malformed option: `TypeError`.
  */
-export function createOutbound(
-  options: OutboundOptions & OutboundSchemes & ClientIdentity = {},
-  connections?: number,
-): Outbound {
+export function createOutbound(options: OutboundOptions & OutboundSchemes & ClientIdentity = {}, connections?: number) {
   // The connections of a `fetch` of the caller's are not ours to close.
   const { fetch, close } = options.fetch === undefined ? createClient(options, connections) : { fetch: options.fetch };
   const inFlight = new Set<AbortController>();
@@ -142,17 +129,21 @@ export function createOutbound(
   }
 
   return {
-    fetchJson: (url, limits) => send(url, { method: 'GET' }, limits, readJson),
-    postForm: (url, { errors, ...form }, limits) =>
+    fetchJson: (url: string, limits: FetchLimits): Promise<FetchedJson> =>
+      send(url, { method: 'GET' }, limits, readJson),
+    /** POSTs a form as `fetchJson` GETs, and reads a JSON object from the response. */
+    postForm: (url: string, { errors, ...form }: Form, limits: FetchLimits): Promise<FormResponse> =>
       send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, (response, maxBytes) =>
         readJson(response, maxBytes, errors),
       ),
-    fetchAny: (url, request, limits) =>
+    /** Sends a request for a tool that reports what it sees. */
+    fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits): Promise<AnyResponse> =>
       send(url, { method: 'GET', ...request }, limits, async (response, maxBytes) => {
         const { status, headers } = response;
         return { status, headers, body: await readBody(response, maxBytes) };
       }),
-    close() {
+    /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
+    close(): void {
       closed = true;
       for (const controller of inFlight) controller.abort(new ProviderError('closed'));
       close?.();

@@ -1,24 +1,14 @@
 import type { JsonObject } from '../jose/json.ts';
 import { type CutoffKind, cutoffKinds, isKind, type RecordKind, type RevocationRecord, timeOfMark } from './record.ts';
 
-export interface FoundCutoff {
+interface FoundCutoff {
   readonly kind: CutoffKind;
   readonly mark: number;
   /** False for a token without `iat` where the time decides: only a new response of its issuer can tell. */
   readonly isCertain: boolean;
 }
 
-export interface Cutoffs {
-  /** Adds a record. `now` is in seconds since the epoch. */
-  add(record: RevocationRecord, now: number): void;
-  find(claims: JsonObject): FoundCutoff | undefined;
-  /** Calls `listener` after each new cutoff that may refuse these claims. Returns the function that stops this. */
-  follow(claims: JsonObject, listener: () => void): () => void;
-  markOf(scope: string, kind: string, name: string): number | undefined;
-  expire(now: number): void;
-  records(): Iterable<RevocationRecord>;
-  readonly size: number;
-}
+export type Cutoffs = ReturnType<typeof createCutoffs>;
 
 /** Marks of one issuer and kind, by value. The key is the string as parsed: a concatenated one takes five times the memory. */
 interface Table {
@@ -43,8 +33,8 @@ const removedPerAdd = 8;
 /** Listeners that one event-loop iteration calls, so that a cutoff of many streams delays no request. */
 const calledPerIteration = 100;
 
-/** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. */
-export function createCutoffs(lifetime: number): Cutoffs {
+/** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. Times are since the epoch. */
+export function createCutoffs(lifetime: number) {
   const width = Math.max(1, Math.ceil(lifetime / bucketsPerLifetime));
   const scopes = new Map<string, Tables>();
   const buckets = new Map<number, Bucket>();
@@ -62,10 +52,7 @@ export function createCutoffs(lifetime: number): Cutoffs {
   const retain = (table: Table, name: string, until: number): void => {
     const end = Math.ceil(until / width) * width;
     const bucket: Bucket = buckets.get(end) ?? new Map();
-    buckets.set(end, bucket);
-    const names = bucket.get(table) ?? new Set();
-    bucket.set(table, names);
-    names.add(name);
+    buckets.set(end, bucket.set(table, (bucket.get(table) ?? new Set()).add(name)));
     if (!table.marks.has(name)) return;
     table.renewed.set(name, Math.max(end, table.renewed.get(name) ?? 0));
   };
@@ -102,7 +89,7 @@ export function createCutoffs(lifetime: number): Cutoffs {
   };
 
   return {
-    add([scope, kind, name, mark, until], now) {
+    add([scope, kind, name, mark, until]: RevocationRecord, now: number): void {
       removeExpired(now, removedPerAdd);
       if (until <= now || !isKind(kind)) return;
       const table = tableOf(scope, kind);
@@ -116,7 +103,8 @@ export function createCutoffs(lifetime: number): Cutoffs {
       if (due.size === 0) setTimeout(callDue, 0);
       for (const listener of followers) due.add(listener);
     },
-    follow({ iss, sub, sid, jti, client_id: client, azp }, listener) {
+    /** Calls `listener` after each new cutoff that may refuse these claims. Returns the function that stops this. */
+    follow({ iss, sub, sid, jti, client_id: client, azp }: JsonObject, listener: () => void): () => void {
       const values = { sub, sid, jti: typeof jti === 'number' ? String(jti) : jti, client_id: client ?? azp };
       const followed = cutoffKinds.flatMap((kind): [Table, string][] => {
         const value = values[kind];
@@ -133,7 +121,7 @@ export function createCutoffs(lifetime: number): Cutoffs {
         }
       };
     },
-    find(claims) {
+    find(claims: JsonObject): FoundCutoff | undefined {
       const { iss, iat, sub, sid, jti, client_id: clientId = claims['azp'] } = claims;
       const tables = size === 0 || typeof iss !== 'string' ? undefined : scopes.get(iss);
       if (tables === undefined) return undefined;
@@ -150,9 +138,10 @@ export function createCutoffs(lifetime: number): Cutoffs {
       if (typeof iat === 'number' && iat * 1000 > timeOfMark(mark)) return undefined;
       return { kind: isOfSub ? 'sub' : 'client_id', mark, isCertain: typeof iat === 'number' };
     },
-    markOf: (scope, kind, name) => (isKind(kind) ? scopes.get(scope)?.[kind]?.marks.get(name) : undefined),
-    expire: (now) => removeExpired(now, Number.POSITIVE_INFINITY),
-    *records() {
+    markOf: (scope: string, kind: string, name: string): number | undefined =>
+      isKind(kind) ? scopes.get(scope)?.[kind]?.marks.get(name) : undefined,
+    expire: (now: number): void => removeExpired(now, Number.POSITIVE_INFINITY),
+    *records(): Iterable<RevocationRecord> {
       for (const [end, bucket] of buckets) {
         for (const [table, names] of bucket) {
           for (const name of names) {
@@ -162,7 +151,7 @@ export function createCutoffs(lifetime: number): Cutoffs {
         }
       }
     },
-    get size() {
+    get size(): number {
       return size;
     },
   };

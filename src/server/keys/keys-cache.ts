@@ -8,15 +8,7 @@ import type { FetchedKeys } from '../../core/keys/loaded-keys.ts';
 import { codeOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
 
-/** The last key sets on disk, by issuer. */
-export interface KeysCache {
-  find(issuer: string): FetchedKeys | undefined;
-  /** Writes in the background; a failure is logged. */
-  keep(issuer: string, keys: FetchedKeys): void;
-  flush(): Promise<void>;
-}
-
-export interface KeysCacheOptions {
+interface KeysCacheOptions {
   readonly file: string;
   /** Seconds beyond freshness that keys may be used. */
   readonly staleSeconds: number;
@@ -52,10 +44,10 @@ class UnusableFile extends Error {
 }
 
 /**
- * Opens the file that stores key sets for a restart. A user who can write to the file decides which tokens are valid. So a
+ * Opens the file that stores key sets for a restart, by issuer. A user who can write to the file decides which tokens are valid. So a
  * file that another user could have written, or a broken file, is ignored with one line in the log.
  */
-export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCache> {
+export async function openKeysCache(options: KeysCacheOptions) {
   const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
   const ignore = (problem: string): void => log.write('warn', 'keys_cache_ignored', { problem });
   const entries = new Map<string, Entry>();
@@ -78,7 +70,7 @@ export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCach
   };
 
   return {
-    find(issuer) {
+    find(issuer: string): FetchedKeys | undefined {
       const entry = entries.get(issuer);
       if (entry === undefined) return undefined;
       const age = now() - entry.fetchedAt;
@@ -90,12 +82,13 @@ export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCach
       ignore(age < 0 ? 'The keys are dated in the future.' : 'The keys are too old.');
       return undefined;
     },
-    keep(issuer, { keys, published, ageSeconds, lifetimeSeconds }) {
+    /** Writes in the background; a failure is logged. */
+    keep(issuer: string, { keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys): void {
       entries.set(issuer, { keys, published, lifetimeSeconds, fetchedAt: now() - ageSeconds });
       changed = true;
       writing ??= write();
     },
-    flush: async () => writing,
+    flush: async (): Promise<void> => writing,
   };
 }
 

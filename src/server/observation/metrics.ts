@@ -9,18 +9,7 @@ export interface Family {
 /** The metrics at one moment. */
 export type MetricsSnapshot = readonly Family[];
 
-/** The metrics of one process: counters, and gauges that are read for each snapshot. */
-export interface Metrics {
-  /** Numbers that only grow. A caller that holds a series needs no lookup for an increment. */
-  counter(name: string, help: string): Labelled<{ value: number }>;
-  histogram(name: string, help: string): Labelled<Pick<Histogram, 'observe'>>;
-  /**
-   * `read` returns the value, or values by label part; `undefined` omits the series. A name that ends in `_total` is one of a
-   * counter.
-   */
-  gauge(name: string, help: string, read: () => number | Readonly<Record<string, number>> | undefined): void;
-  snapshot(): MetricsSnapshot;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Returns one object per label part, such as `{reason="expired"}`. Default: the empty string. */
 interface Labelled<T> {
@@ -66,7 +55,8 @@ function createHistogram(): Histogram {
   };
 }
 
-export function createMetrics(): Metrics {
+/** Creates the metrics of one process: counters, and gauges that are read for each snapshot. */
+export function createMetrics() {
   const readers: (() => Family)[] = [];
   /** Adds a family whose series are created on demand. */
   const label = <T>(
@@ -90,23 +80,28 @@ export function createMetrics(): Metrics {
     };
   };
   return {
-    counter: (name, help) =>
+    /** Numbers that only grow. A caller that holds a series needs no lookup for an increment. */
+    counter: (name: string, help: string) =>
       label(
         { name, help, type: 'counter' },
         () => ({ value: 0 }),
         (labels, { value }) => ({ [labels]: value }),
       ),
-    histogram: (name, help) =>
+    histogram: (name: string, help: string) =>
       label({ name, help, type: 'histogram' }, createHistogram, (labels, histogram) => histogram.read(labels)),
-    gauge(name, help, read) {
+    /**
+     * `read` returns the value, or values by label part; `undefined` omits the series. A name that ends in `_total` is one of
+     * a counter.
+     */
+    gauge(name: string, help: string, read: () => number | Readonly<Record<string, number>> | undefined): void {
       const type = /_total$/.test(name) ? 'counter' : 'gauge';
-      readers.push(() => {
+      readers.push((): Family => {
         const value = read();
         const series = typeof value === 'number' ? { '': value } : (value ?? {});
         return { name, help, type, series };
       });
     },
-    snapshot: () => readers.map((read) => read()),
+    snapshot: (): MetricsSnapshot => readers.map((read) => read()),
   };
 }
 
