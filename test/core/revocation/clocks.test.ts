@@ -77,12 +77,12 @@ describe('clocks of instances and of Redis', needs('redis-server'), () => {
         return one;
       };
       const first = await openOne();
+      const at = Math.floor(now());
+      const token = { iat: at - 1, exp: at + 9 };
       await first.revocations.revoke({ issuer, sub: 'ann' });
       // The next write removes what has expired by the clock of Redis.
       await first.revocations.revoke({ issuer, sub: 'bob' });
       const later = await openOne();
-      const at = Math.floor(now());
-      const token = { iat: at - 1, exp: at + 9 };
       expect([first.reasonOf(token), later.reasonOf(token)]).toEqual(['revoked_token', 'revoked_token']);
     },
   );
