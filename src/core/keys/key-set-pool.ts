@@ -58,6 +58,7 @@ class PooledKeySet<Source> implements KeySet {
 
 /** Bytes of the states of closed key sets: of those that have verified a token, and of the others. */
 const savedBytes = { confirmed: 48 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
+const createStates = (maxSize: number): LRUCache<string, SavedKeySet> => new LRUCache({ maxSize });
 /** Bytes of a state in addition to its text. */
 const bytesPerState = 1024;
 /** Part of the open key sets that tokens with a false signature can take from those that have verified a token. */
@@ -76,10 +77,7 @@ export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<So
   const others = new LRUCache<string, OpenSet>({ max: maxOpen, dispose });
   /** Never closed, lest a request waits in vain. */
   const awaited = new Map<string, OpenSet>();
-  const saved = {
-    confirmed: new LRUCache<string, SavedKeySet>({ maxSize: savedBytes.confirmed }),
-    others: new LRUCache<string, SavedKeySet>({ maxSize: savedBytes.others }),
-  };
+  const saved = { confirmed: createStates(savedBytes.confirmed), others: createStates(savedBytes.others) };
   /** Greater than the generation of every key set that was closed. */
   let generation = 0;
   let isClosed = false;

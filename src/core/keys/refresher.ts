@@ -110,7 +110,6 @@ export function createRefresher(options: RefresherOptions) {
   }
 
   schedule(Math.max(0, dueAt - now()));
-
   return {
     get dueAt() {
       return dueAt;
