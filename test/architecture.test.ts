@@ -374,7 +374,7 @@ describe('requests', () => {
       .map(({ path }) => path)
       .filter((path) => sends.test(readFileSync(join(root, path), 'utf8').replace(/\/\*.*?\*\//gs, '')));
     expect(senders.filter((path) => !path.startsWith('core/outbound/')).toSorted()).toEqual([
-      ...['cli/explain/console-client.ts', 'cli/revoke.ts', 'console/page/fetching.ts', 'dev/provider/provider.ts'],
+      ...['cli/explain/console-client.ts', 'console/page/fetching.ts', 'dev/provider/provider.ts'],
       ...['dev/tries/tries.ts', 'gate/proxy/request-forwarding.ts'],
     ]);
   });

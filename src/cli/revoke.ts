@@ -1,4 +1,5 @@
 import { isTime } from '../core/jose/json.ts';
+import { createOutbound } from '../core/outbound/outbound.ts';
 import { cutoffKinds, eventOfMark, timeOfMark } from '../core/revocation/record.ts';
 import { type Cutoff, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
 import { showText } from '../core/shown-text.ts';
@@ -16,8 +17,7 @@ const kinds = [
   ['client', 'client_id'],
   ['jti', 'jti'],
 ] as const;
-/** Limit of a request to the service, in milliseconds. */
-const timeout = 5000;
+const limits = { timeoutSeconds: 5, maxBytes: 4096 };
 
 export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS.ProcessEnv): Promise<number> {
   const { settings, effective } = requireValid(readSettings({ args: [], environment, defaults: unused }));
@@ -80,16 +80,15 @@ async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFil
   if (adminKeyFile === '') {
     throw fail('ADMIN_KEY_FILE is not set. --admin needs the key of the service.', exitCodes.config);
   }
-  const key = readAdminKey(adminKeyFile);
-  const response = await fetch(new URL('/revocations', admin), {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(cutoff),
-    redirect: 'manual',
-    signal: AbortSignal.timeout(timeout),
-  }).catch(() => undefined);
-  if (response === undefined) throw fail('the service is unreachable.', exitCodes.unavailable);
-  const { status } = response;
+  const authorization = `Bearer ${readAdminKey(adminKeyFile)}`;
+  const outbound = createOutbound({ environment: {}, insecure: true });
+  const request = { method: 'POST', authorization, type: 'application/json', body: JSON.stringify(cutoff) } as const;
+  const { status } = await outbound
+    .fetchAny(new URL('/revocations', admin).href, request, limits)
+    .catch(() => {
+      throw fail('the service is unreachable.', exitCodes.unavailable);
+    })
+    .finally(outbound.close);
   if (status !== 204) {
     throw fail(`the service responded with ${status}.${hints[status] ?? ''}`, exitCodes.unavailable);
   }

@@ -2,7 +2,6 @@ import { createRequire } from 'node:module';
 import { type Cel, createFunctions } from './cel-functions.ts';
 
 export type Expr = ReturnType<Cel['parse']>['expr'];
-export type ParsedCondition = ReturnType<Cel['parse']>;
 
 /** CEL with the functions of conditions, and their signatures. */
 export interface OpenedCel {
