@@ -1,7 +1,6 @@
 // The aims as data: which rounds of a run say how far each is reached. What a row says is in statistics.js.
 
 import { decide, estimate, isSettled, leastRounds } from '../shared/statistics.js';
-import { opensslName } from './openssl.js';
 
 /** @typedef {readonly [server: string, workload: string]} Pair */
 /** @typedef {{ readonly least: number } | { readonly most: number }} Aim */
@@ -49,28 +48,6 @@ const requests = (name, of, to, /** @type {number | undefined} */ least = undefi
   rounds: (results) => combine([column(results, to), column(results, of)], ([below, above]) => below / above),
   ...more,
 });
-
-/**
- * Processor time of the first as a multiple of what it cannot go below: the check by itself, and a raw request.
- *
- * @returns {Row}
- */
-const cost = (name, of, check) => {
-  const [raw, limit] = /** @type {const} */ ([
-    ['raw-floor', 'warm'],
-    [opensslName, check],
-  ]);
-  return {
-    name,
-    ...http,
-    pairs: [of, raw, limit],
-    rounds: (results) =>
-      combine(
-        [of, raw, limit].map((pair) => column(results, pair)),
-        ([own, request, signature]) => own / (request + signature),
-      ),
-  };
-};
 
 /**
  * Ratio of processor times.
@@ -189,8 +166,6 @@ export const limits = [
   requests('warm : raw floor', own('warm'), ['raw-floor', 'warm']),
   requests('warm : raw floor, Node 26', ['portcullis-node26', 'warm'], ['raw-floor-node26', 'warm']),
   requests('malformed : open endpoint', own('malformed'), own('open')),
-  cost('cost of a new token : OpenSSL’s RS256 check + raw request', own('cold'), 'rs256'),
-  cost('cost of a DPoP request : OpenSSL’s ES256 check + raw request', own('dpop'), 'es256'),
   pace('raw undici proxy : nginx without checks,', 'undici', 'nginx-plain'),
   pace('gate as the proxy : raw undici proxy,', 'proxy', 'undici'),
   gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy', undefined),
@@ -204,8 +179,6 @@ export const limits = [
     pairs: [],
     rounds: ({ gate: run }) => run?.rounds.told ?? [],
   },
-  cost('cost of the floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
-  cost('cost of the floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
   multiple(
     'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
     ['keys-floor', 'dpop-keys'],

@@ -4,16 +4,7 @@ import { median } from '../shared/statistics.js';
 import { servers } from './servers.js';
 import { thousands } from './table.js';
 
-const shown = [
-  'portcullis-node26',
-  'portcullis',
-  'haproxy',
-  'fastify-cache',
-  'fastify',
-  'hono-jose',
-  'express',
-  'hono-jwk',
-];
+const shown = ['portcullis-node26', 'portcullis', 'haproxy', 'fastify-cache', 'fastify', 'hono-jose', 'express'];
 const series = [
   { workload: 'warm', label: 'one token, repeated', colour: '#2f6f4f' },
   { workload: 'cold', label: 'each token new', colour: '#9cc5ae' },

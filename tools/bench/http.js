@@ -4,7 +4,6 @@ import { availableParallelism } from 'node:os';
 import { aims, limits, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
 import { installPackages } from './install.js';
-import { opensslName } from './openssl.js';
 import { fillPool } from './pool.js';
 import { makeSay } from './progress.js';
 import { describeMachine, savePart } from './publish.js';
@@ -52,13 +51,11 @@ function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
     servers[name].workloads.filter((each) => workloadNames.includes(each)).map((each) => [name, each]),
   );
   /** @param {import('./aims.js').Pair} pair */
-  const isChosen = ([name, workload]) =>
-    name === opensslName || all.some((pair) => pair[0] === name && pair[1] === workload);
+  const isChosen = ([name, workload]) => all.some((pair) => pair[0] === name && pair[1] === workload);
   const rows = [...aims, ...limits].filter(({ pairs }) => pairs.length > 0 && pairs.every(isChosen));
-  const checks = rows.flatMap(({ pairs }) => pairs.filter(([name]) => name === opensslName));
   return (round, samples) => {
-    if (round === 0) return [...all, ...checks];
-    if (rounds !== undefined) return round < rounds ? [...all, ...checks] : [];
+    if (round === 0) return all;
+    if (rounds !== undefined) return round < rounds ? all : [];
     const isOver = round >= settings.most || performance.now() - startedAt > settings.minutes * 60_000;
     return isOver ? [] : unsettledPairs(samples, rows);
   };

@@ -5,7 +5,7 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
 
   replay         the replay store in memory: size, time
   http           the service, its peers and floors; wrk sends the load
-  pace           the service at a fixed rate: latency from the moment at which a request was due
+  pace           the gate as the proxy at a fixed rate: latency from the moment at which a request was due
   rules          what a decision of the gate costs as its rules grow
   gate           the gate next to and as a proxy, with one upstream
   compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)

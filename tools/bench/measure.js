@@ -4,9 +4,6 @@ import { load } from '../load/wrk.js';
 import { residentMemory } from '../shared/processes.js';
 import { workloads } from './workloads.js';
 
-/** Connections whose last request is open when a run ends. */
-const unfinished = 64;
-
 /** Accepted share of broken requests: a server may close a kept-alive connection at any time. */
 const tolerated = 0.005;
 
@@ -50,15 +47,13 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
 }
 
 /** Throws where statuses were not what the workload expects. */
-function expectStatuses({ refused: share }, { statuses, requests, refused, broken }) {
-  const allowed = { 0: ['200'], 1: ['401'] }[share] ?? ['200', '401'];
-  const others = Object.keys(statuses).filter((status) => !allowed.includes(status));
-  if (others.length > 0) throw new Error(`got ${JSON.stringify(statuses)} instead of ${allowed.join(' and ')}`);
+function expectStatuses({ status }, { statuses, requests, refused, broken }) {
+  const others = Object.keys(statuses).filter((each) => each !== String(status));
+  if (others.length > 0) throw new Error(`got ${JSON.stringify(statuses)} instead of ${status}`);
   if (broken > requests * tolerated) throw new Error(`${broken} of ${requests} requests broke off or took too long`);
-  const difference = Math.abs(refused - share * requests);
-  if (requests === 0 || difference > (Number.isInteger(share) ? 0 : unfinished)) {
-    throw new Error(`refused ${refused} of ${requests} requests instead of ${share * 100} %`);
-  }
+  const expected = status === 200 ? 0 : requests;
+  if (requests === 0 || refused !== expected)
+    throw new Error(`refused ${refused} of ${requests} requests instead of ${expected}`);
 }
 
 /** Measures one workload of one server; the figures of `load`, and resident memory afterwards. */

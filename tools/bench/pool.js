@@ -5,8 +5,7 @@ import { workloads } from './workloads.js';
 export async function fillPool(scene, { names, seconds, warmUpSeconds, pace }) {
   const made = names.filter((name) => workloads[name].lines !== undefined);
   const isOnce = made.some((name) => workloads[name].once);
-  const isMixed = made.includes('mixed');
-  const warm = await scene.makeBearer(1000);
+  const warm = await scene.makeBearer(1);
   const files = Object.fromEntries(made.map((name) => [name, {}]));
   for (const [part, duration] of Object.entries({
     warmUp: (warmUpSeconds * 2) / 3,
@@ -15,9 +14,8 @@ export async function fillPool(scene, { names, seconds, warmUpSeconds, pace }) {
   })) {
     const count = Math.round(pace * duration);
     const cold = isOnce ? await scene.makeBearer(count) : [];
-    const fresh = isMixed ? await scene.makeBearer(4 * Math.round(count / 20)) : [];
     for (const name of made) {
-      const lines = workloads[name].lines({ warm, cold, fresh });
+      const lines = workloads[name].lines({ warm, cold });
       files[name][part] = scene.write(`${name}-${part}.txt`, `${lines.join('\n')}\n`);
     }
   }

@@ -2,7 +2,6 @@
 
 import { findFreePort } from '../shared/network.js';
 import { measure } from './measure.js';
-import { measureOpenssl, opensslName } from './openssl.js';
 import { checkServer, copyAnswers, startServer } from './running.js';
 import { servers as allServers } from './servers.js';
 
@@ -89,9 +88,6 @@ export async function runRounds({ scene, pool, names, plan, seconds, warmUpSecon
       if (running.has(pair[0])) await measurePair(pair, running.get(pair[0]), round);
     }
     await Promise.all([...running.values()].map(({ stop }) => stop()));
-    if (wanted.some(([name]) => name === opensslName)) {
-      for (const [check, cpu] of Object.entries(await measureOpenssl())) keep(opensslName, check, { round, cpu });
-    }
   }
 }
 

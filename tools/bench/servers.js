@@ -5,7 +5,7 @@ import { haproxyCommand } from './servers/haproxy.js';
 
 /** The runtime of the bench. */
 const here = `Node ${process.versions.node.split('.')[0]}`;
-const bearer = ['open', 'warm', 'warm-1000', 'cold', 'bad-signature', 'malformed', 'mixed'];
+const bearer = ['open', 'warm', 'cold', 'bad-signature', 'malformed'];
 const dpop = ['dpop', 'dpop-keys'];
 const brief = ['open', 'warm', 'cold', 'dpop'];
 
@@ -114,7 +114,6 @@ export const servers = {
     own: true,
   },
   'hono-jose': { label: 'Hono + jose', ...peer('hono-jose'), workloads: bearer, own: true },
-  'hono-jwk': { label: 'Hono jwk', ...peer('hono-jwk'), workloads: bearer, own: true },
 };
 
 /** Servers of `--quick`. */
