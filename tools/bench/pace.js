@@ -1,10 +1,9 @@
 // npm run bench -- pace: the gate as the proxy, raw undici and nginx without checks at 1,000 requests a second; latencies count from
 // the moment at which a request was due.
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startLoad } from '../load/streams.js';
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
-import { processors, startChild } from '../shared/processes.js';
 import { gateServers, upstream } from './gate-servers.js';
 import { formatPace } from './pace-report.js';
 import { makeSay } from './progress.js';
@@ -18,17 +17,27 @@ const quick = { seconds: 1, warmUpSeconds: 1, rounds: 2 };
 const proxies = ['proxy', 'undici', 'nginx-plain'];
 const proxyRate = 1000;
 
-const pacer = fileURLToPath(new URL('../load/pacer.js', import.meta.url));
+/** Milliseconds after which a request without a response is lost. */
+const patience = 3000;
 
-/** Sends at a rate; what the pacer says. */
-async function sendAt({ url, file, rate, seconds }) {
-  const child = startChild([process.execPath, pacer, url, file, String(rate), String(seconds)], {
-    processor: processors.load,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [output, status] = await Promise.all([text(child.child.stdout), child.ended]);
-  if (status !== 0) throw new Error(`the pacer ended with ${status}`);
-  return JSON.parse(output);
+/** Sends at the rate; what came of it. */
+async function sendAt(generator, { url, token, seconds }) {
+  const { port, pathname: path } = new URL(url);
+  const kind = {
+    name: 'good',
+    weight: 1,
+    expect: [200],
+    timed: true,
+    source: { type: 'fixed', path, tokens: [token] },
+  };
+  const limit = proxyRate * seconds;
+  const rate = { rate: proxyRate, limit, connections: 32, spins: true };
+  await generator.start('pace', { port: Number(port), ...rate, kinds: [kind] });
+  const end = performance.now() + seconds * 1000 + patience;
+  for (await sleep(seconds * 1000); !(await generator.state('pace')).done && performance.now() < end; ) await sleep(50);
+  const report = await generator.stop('pace');
+  if ((report.statuses[200] ?? 0) !== limit) throw new Error(`${url}: not every response was 200`);
+  return report;
 }
 
 /** Measures the proxies in turn; the 99th percentiles of each, one a round, in milliseconds. */
@@ -36,15 +45,17 @@ async function measureProxies({ scene, settings, say }) {
   const missing = proxies.flatMap((name) => gateServers[name].missing() ?? []);
   if (missing.length > 0) throw new Error(missing.join(', '));
   const opened = [];
+  const generator = startLoad();
   const open = async (name, server, about) => {
     opened.push(await startServer(`pace-${name}`, server, { ...about, port: await findFreePort() }));
     return opened.at(-1);
   };
   try {
-    // The pacer never sleeps, so the upstream shares the processor of the proxies, which are idle most of the time.
+    // The generator never sleeps, so the upstream shares the processor of the proxies, which are idle most of the time.
     const { url: behind } = await open('upstream', upstream, { scene });
     const about = { ...scene, upstreamUrl: new URL('/', behind).origin };
-    const file = scene.write('pace-proxies.txt', `Bearer ${scene.mintOne()}\n`);
+    const token = scene.mintOne();
+    const file = scene.write('pace-proxies.txt', `Bearer ${token}\n`);
     const subjects = [];
     for (const name of proxies) {
       const { url, pid } = await open(name, gateServers[name], { scene: about });
@@ -54,14 +65,14 @@ async function measureProxies({ scene, settings, say }) {
     }
     for (let round = 0; round < settings.rounds; round++) {
       for (const { name, url, p99 } of subjects) {
-        const found = await sendAt({ url, file, rate: proxyRate, seconds: settings.seconds });
-        if (found.unexpected + found.lost > 0) throw new Error(`${name}: not every response was 200`);
-        p99.push(found.due.p99);
-        say(`round ${round + 1}: ${name} at ${proxyRate}/s: p99 ${found.due.p99.toFixed(2)} ms`);
+        const found = await sendAt(generator, { url, token, seconds: settings.seconds });
+        p99.push(found.p99);
+        say(`round ${round + 1}: ${name} at ${proxyRate}/s: p99 ${found.p99.toFixed(2)} ms`);
       }
     }
     return subjects.map(({ name, p99 }) => ({ name, rate: proxyRate, p99 }));
   } finally {
+    await generator.end();
     for (const running of opened.reverse()) await running.stop();
   }
 }

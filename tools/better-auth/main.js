@@ -84,7 +84,7 @@ const client = await provider.register(ann, {
 });
 const service = startChild([process.execPath, 'dist/cli/main.js', 'serve'], {
   env: {
-    ...{ PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: identity.certificateFile, ADMIN_PORT: 'off', LOG_GRANTS: 'none' },
+    ...{ PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: identity.certificateFile, ADMIN_PORT: 'off' },
     ...{ TLS_CERT: identity.certificateFile, TLS_KEY: identity.keyFile, HOST: '127.0.0.1', PORT: `${servicePort}` },
     ...{ ISSUER: provider.issuer, IDP_AUDIENCE: audience, LOGOUT_CLIENTS: client },
   },

@@ -80,7 +80,7 @@ const port = await findFreePort();
 const started = startChild([process.execPath, 'dist/cli/main.js', 'gate', '--mcp', '--rules', rulesFile], {
   env: {
     ...{ PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: idp.certificateFile, PORT: String(port) },
-    ...{ UPSTREAM: direct, LOG_GRANTS: 'none', DPOP_BIND_ALLOWED: 'true' },
+    ...{ UPSTREAM: direct, DPOP_BIND_ALLOWED: 'true' },
   },
   stdio: ['ignore', 'ignore', 'inherit'],
 });

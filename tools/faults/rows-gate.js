@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../shared/network.js';
 import { isLevel, peaks } from './level.js';
+import { openGate } from './rows-streams.js';
 import { audience } from './tokens.js';
 
 /** Seconds until a reload must be in force. */
@@ -210,17 +211,10 @@ const steadyConnections = 64 + 16;
 const slowLogouts = {
   name: 'gate-slow-logouts',
   title: 'the gate as the proxy: 1 500 logouts whose body stops after one byte',
-  async open({ folder }) {
-    const upstream = await startUpstream();
-    const file = join(folder, 'rules-logouts.json');
-    return {
-      environment: { LOGOUT_CLIENTS: 'app', UPLOAD_TIMEOUT: String(bodySeconds) },
-      words(issuer) {
-        writeFileSync(file, JSON.stringify(makeRules(issuer, 1)));
-        return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${upstream.port}`];
-      },
-      stop: upstream.stop,
-    };
+  async open(bench) {
+    const upstream = createServer((_incoming, outgoing) => void outgoing.end('{}'));
+    const { environment, ...gate } = await openGate(bench, 'logouts', upstream);
+    return { ...gate, environment: { ...environment, LOGOUT_CLIENTS: 'app', UPLOAD_TIMEOUT: String(bodySeconds) } };
   },
   async play(scene) {
     const { port } = scene.service;

@@ -10,8 +10,20 @@ const maxWaitingSeconds = 5;
 /** A request without a response by then is lost: longer than every promise, because the host may be busy. */
 const maxAnswerSeconds = 60;
 
-/** Starts a stream: `rate` a second, or full rate without it; `limit` ends it after N requests. */
-export function startStream({ port, connections: width, rate, limit = Number.POSITIVE_INFINITY, kinds }) {
+/**
+ * Starts a stream: `rate` a second, or full rate without it; `limit` ends it after N requests. With `spins` the process never
+ * sleeps, so that no response has to wake it.
+ *
+ * @param {any} options
+ */
+export function startStream({
+  port,
+  connections: width,
+  rate,
+  limit = Number.POSITIVE_INFINITY,
+  kinds,
+  spins = false,
+}) {
   const host = `127.0.0.1:${port}`;
   const tally = createTally();
   const kindsByName = new Map(kinds.map((kind) => [kind.name, { ...kind, next: openSource(kind.source, host) }]));
@@ -108,7 +120,7 @@ export function startStream({ port, connections: width, rate, limit = Number.POS
   const pending = () =>
     waiting.length - head + repeats.length + [...connections].filter(({ item }) => item !== undefined).length;
 
-  const ticking = setInterval(() => {
+  const tick = () => {
     if (stopped || rate === undefined) return;
     const due = Math.min(limit, Math.floor(((performance.now() - startedAt) / 1000) * rate));
     while (issued < due) waiting.push(issue(startedAt + (issued / rate) * 1000));
@@ -118,7 +130,13 @@ export function startStream({ port, connections: width, rate, limit = Number.POS
       tally.counts.dropped += Math.floor(excess);
     }
     pump();
-  }, tickMilliseconds);
+  };
+  const ticking = setInterval(tick, tickMilliseconds);
+  const spin = () => {
+    tick();
+    if (!stopped) setImmediate(spin);
+  };
+  if (spins) spin();
 
   for (let i = 0; i < width; i++) connectOne();
 

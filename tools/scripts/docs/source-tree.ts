@@ -85,7 +85,7 @@ const lines: Readonly<Record<string, string>> = {
   'tools/conformance': 'conformance scenarios of MCP against library and gate',
   'tools/faults': 'the service under faults',
   'tools/fuzz': 'the fuzzer and its corpus',
-  'tools/load': 'load generators: wrk, fixed rate, streams, thousands of connections',
+  'tools/load': 'load generators: wrk, streams at a rate or at full rate, thousands of connections',
   'tools/prose': 'the house style: banned expressions and their counts',
   'tools/release': 'version, changelog, tag and public declarations of a release',
   'tools/scripts': 'bundling, checks of the package, figures',
