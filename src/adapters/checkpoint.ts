@@ -49,18 +49,14 @@ type Passage<C> =
   | { readonly access?: undefined; readonly refusal: Refusal };
 
 /** Admission or refusal of the requests to one resource server; the same for every framework. */
-export interface Checkpoint<Q> {
-  pass<C>(route: RoutePolicy<C>, visitor: Visitor<Q>): Promise<Passage<C>>;
-  /** Returns the refusal for an `AccessError` that a handler has thrown; `undefined` for every other error. */
-  describeThrown(error: unknown, visitor: Visitor<Q>): Refusal | undefined;
-}
+export type Checkpoint<Q> = ReturnType<typeof createCheckpoint<Q>>;
 
 /** Creates the mechanism behind both forms of an adapter. Throws `TypeError` for invalid options; `more` are additional ones. */
 export function createCheckpoint<Q>(
   caller: string,
   server: ResourceServer<RegisteredClaims>,
   { options, more = [] }: { readonly options: AdapterOptions<Q>; readonly more?: readonly string[] | undefined },
-): Checkpoint<Q> {
+) {
   // A misspelled option would silently have no effect.
   checkMembers(caller, options, [...more, 'onRefused', 'realm', 'errorBody']);
   for (const [name, value] of Object.entries(options)) {
@@ -92,7 +88,8 @@ export function createCheckpoint<Q>(
       if (!isWatched) hintOnce(refusal);
       return { refusal };
     },
-    describeThrown: (error, visitor) =>
+    /** Returns the refusal for an `AccessError` that a handler has thrown; `undefined` for every other error. */
+    describeThrown: (error: unknown, visitor: Visitor<Q>): Refusal | undefined =>
       error instanceof AccessError ? refuse(error, admissions.get(visitor.key)?.policy, visitor) : undefined,
   };
 }

@@ -25,13 +25,7 @@ export interface MetadataAnswer {
   readonly body: string | null;
 }
 
-export interface Metadata {
-  /** URL in challenges (RFC 9728 §5.1). */
-  readonly url: string;
-  readonly path: string;
-  answerHere(method: string | undefined): MetadataAnswer;
-  answer(method: string | undefined, target: string): MetadataAnswer | undefined;
-}
+export type Metadata = ReturnType<typeof createMetadataAnswers>;
 
 export const metadataMembers = [
   'resource',
@@ -63,7 +57,7 @@ export function openMetadata(server: ResourceServer<RegisteredClaims>, options: 
  * Creates the metadata of one resource. `both paths`: served also at the well-known path without the resource's path, because
  * some clients request only that path (RFC 9728 §3.1).
  */
-export function createMetadataAnswers(options: MetadataOptions, where: 'its own path' | 'both paths'): Metadata {
+export function createMetadataAnswers(options: MetadataOptions, where: 'its own path' | 'both paths') {
   const { resource, authorizationServers, scopesSupported = [] } = options;
   const url = readResource(resource);
   const path = metadataPath + url.pathname.replace(/\/$/, '');
@@ -83,11 +77,13 @@ export function createMetadataAnswers(options: MetadataOptions, where: 'its own 
   const answerHere = (method: string | undefined): MetadataAnswer => answers.get(method) ?? notAllowed;
   const known = new Set(where === 'both paths' ? [metadataPath, path] : [path]);
   return {
+    /** URL in challenges (RFC 9728 §5.1). */
     url: `${url.origin}${path}`,
     path,
     answerHere,
     // If the resource ends in a slash, its well-known path does too; some clients remove the slash.
-    answer: (method, target) => (known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? answerHere(method) : undefined),
+    answer: (method: string | undefined, target: string) =>
+      known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? answerHere(method) : undefined,
   };
 }
 

@@ -118,14 +118,14 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
           introspections = nextIntrospections;
           servers = used;
           keys = opened;
-          if (isFetching) for (const [, each] of added) each.fetch();
+          if (isFetching) for (const [, { set }] of added) void set.refetch();
         },
       };
     },
     keys: () => keys,
     fetchKeys() {
       isFetching = true;
-      for (const each of keys.values()) each.fetch();
+      for (const { set } of keys.values()) void set.refetch();
     },
     all() {
       const server = servers.get(allIssuers);

@@ -73,7 +73,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       const ready = checks.keys === 'ok' && !loading && !(away && mode === 'required');
       return parts.completeReadiness({ ready, checks, ...(away && { degraded: ['replay'] }) });
     },
-    fetchKeys: () => keys?.fetch(),
+    // Even if restored keys are usable: the provider may have withdrawn them.
+    fetchKeys: () => void keys?.set.refetch(),
     drain: parts.drain,
     close: parts.close,
   };

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JsonObject } from '../../src/core/jose/json.ts';
-import type { KeySet } from '../../src/core/keys/key-set.ts';
+import type { KeySet, ManagedKeySet } from '../../src/core/keys/key-set.ts';
 import { createGateServers } from '../../src/gate/gate-servers.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
@@ -34,10 +34,8 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
   if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
   const { settings } = read;
   const servers = createGateServers({
-    open: async (issuer, { jwksUri } = {}) => ({
-      ...{ issuer, set: keysOf(issuer, jwksUri), algorithms: () => new Set(['RS256']) },
-      ...{ problem: () => undefined, fetch: () => undefined },
-    }),
+    // Only keys are looked up.
+    open: async (issuer, { jwksUri } = {}) => ({ issuer, set: keysOf(issuer, jwksUri) as ManagedKeySet }),
   });
 
   /** Reads a file, and makes its rules active, as a reload does. */

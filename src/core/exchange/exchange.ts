@@ -23,17 +23,6 @@ export type ExchangeOutcome = 'ok' | 'refused' | 'unavailable';
 
 type Result = ExchangedToken | Refused;
 
-/** Exchanges tokens at one endpoint as one client. */
-export interface Exchange {
-  prepare(target: ExchangeTarget): PreparedTarget;
-  /** Returns the new token, synchronously if it is cached, or a refusal. Throws `TypeError` for a value that is not access. */
-  take(access: Access<unknown>, target: PreparedTarget): Result | Promise<Result>;
-  /** Discards a token that an upstream has refused, at most once in 10 s. Returns true if `take` returns another one now. */
-  discard(access: Access<unknown>, target: PreparedTarget, used: ExchangedToken): boolean;
-  /** Ends requests in flight, and makes no more. */
-  close(): void;
-}
-
 /** Seconds that a refusal is cached. */
 const refusedSeconds = 5;
 /** Seconds between two tokens of one key that upstreams have refused. */
@@ -41,12 +30,12 @@ const discardSeconds = 10;
 /** Longest time before its end that a token is not used any more, in seconds; at most a tenth of its lifetime. */
 const maxMargin = 10;
 
-/** Opens an exchange; nothing is connected before the first token. Throws `TypeError` for credentials that cannot work. */
+/** Opens the exchange of one client at one endpoint; nothing is connected before the first token. Throws `TypeError` for credentials that cannot work. */
 export function openExchange(
   options: TokenExchangeOptions,
   cache: ExchangeCache,
   onExchange: (outcome: ExchangeOutcome, seconds: number) => void = () => {},
-): Exchange {
+) {
   const { issuer, bound, timeoutSeconds = 3, maxCalls = 64 } = options;
   const { request, close } = createExchangeRequest(options, maxCalls, timeoutSeconds);
   const exchange = createCachedExchange(request, cache, onExchange);
@@ -70,12 +59,13 @@ export function openExchange(
   }
 
   return {
-    prepare(target) {
+    prepare(target: ExchangeTarget): PreparedTarget {
       const fields = writeTarget(target);
       // JSON shows where it ends, so the token may follow.
       return { key: prefix + JSON.stringify(fields), fields };
     },
-    take(access, target) {
+    /** Returns the new token, synchronously if it is cached, or a refusal. Throws `TypeError` for a value that is not access. */
+    take(access: Access<unknown>, target: PreparedTarget): Result | Promise<Result> {
       const admitted = readAdmitted(access);
       const { token, credentials, now } = admitted;
       const ended = refuseEnded(admitted, { now, until: 'expiry' });
@@ -97,7 +87,8 @@ export function openExchange(
       const context = { why: isBound ? 'cnf' : 'issuer' };
       return new Refused('exchange_refused', { context }, evidenceOf(admitted));
     },
-    discard(access, target, used) {
+    /** Discards a token that an upstream has refused, at most once in 10 s. Returns true if `take` returns another one now. */
+    discard(access: Access<unknown>, target: PreparedTarget, used: ExchangedToken): boolean {
       const admitted = readAdmitted(access);
       const key = { target: target.key, subject: admitted.credentials.token };
       const time = admitted.now();
@@ -108,7 +99,8 @@ export function openExchange(
       cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time, release: noRelease });
       return true;
     },
-    close() {
+    /** Ends requests in flight, and makes no more. */
+    close(): void {
       close();
       cache.close(prefix);
     },

@@ -34,5 +34,3 @@ export function createPlaces(most: number, share: number) {
     },
   };
 }
-
-export type Places = ReturnType<typeof createPlaces>;

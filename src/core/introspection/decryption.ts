@@ -14,12 +14,7 @@ export interface DecryptionOptions {
   readonly keys: readonly PrivateKey[];
 }
 
-export interface Decryption {
-  /** Returns the JWT inside an encrypted token, and every other token unchanged. */
-  decrypt(token: string): string | Promise<string | Refused>;
-  /** Rejects if `jose` is not installed. */
-  load(): Promise<unknown>;
-}
+export type Decryption = ReturnType<typeof createDecryption>;
 
 const keyTypes: ReadonlyMap<unknown, string> = new Map([
   ['RSA-OAEP-256', 'rsa'],
@@ -27,8 +22,8 @@ const keyTypes: ReadonlyMap<unknown, string> = new Map([
 ]);
 const contentEncryption = 'A256GCM';
 
-/** Creates the decryption. Throws `TypeError` for keys that cannot decrypt. */
-export function createDecryption(options: DecryptionOptions): Decryption {
+/** Creates the decryption; `load` rejects if `jose` is not installed. Throws `TypeError` for keys that cannot decrypt. */
+export function createDecryption(options: DecryptionOptions) {
   checkOptionMembers<DecryptionOptions>('decryption', options, { keys: true });
   if (!Array.isArray(options.keys) || options.keys.length === 0)
     throw new TypeError('decryption: write at least one key');
@@ -69,7 +64,11 @@ export function createDecryption(options: DecryptionOptions): Decryption {
     }
     return new Refused('encrypted_token');
   };
-  return { load, decrypt: (token) => (countParts(token) === 5 ? open(token) : token) };
+  return {
+    load,
+    /** Returns the JWT inside an encrypted token, and every other token unchanged. */
+    decrypt: (token: string): string | Promise<string | Refused> => (countParts(token) === 5 ? open(token) : token),
+  };
 }
 
 /** Compression is refused: its size is unknown before decryption. */

@@ -4,13 +4,7 @@ import type { SecureContext } from 'node:tls';
 import { ProviderError } from './provider-error.ts';
 import { bareHost } from './proxy-choice.ts';
 
-/** Opens connections through a proxy. */
-export interface Tunnels {
-  /** Rejects with a `ProviderError` of the kind `proxy` or `proxy_credentials`. */
-  open(host: string, port: string | number): Promise<Socket>;
-  /** Ends what is being opened. */
-  close(): void;
-}
+export type Tunnels = Awaited<ReturnType<typeof createTunnels>>;
 
 interface TunnelOptions {
   /** Trust for a proxy over TLS. Default: the roots of Node. */
@@ -23,14 +17,15 @@ interface TunnelOptions {
 const wantsCredentials = /^40[17]$/;
 
 /** Creates the tunnels of one proxy (RFC 9110 §9.3.6), with the credentials of its address. */
-export async function createTunnels(address: string, { secureContext, timeout }: TunnelOptions): Promise<Tunnels> {
+export async function createTunnels(address: string, { secureContext, timeout }: TunnelOptions) {
   const proxy = new URL(address);
   const { request } = await (proxy.protocol === 'https:' ? import('node:https') : import('node:http'));
   const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   const authorization = credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
   const opening = new Set<ClientRequest>();
   return {
-    open(host, port) {
+    /** Opens a connection. Rejects with a `ProviderError` of the kind `proxy` or `proxy_credentials`. */
+    open(host: string, port: string | number): Promise<Socket> {
       const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
       const options: RequestOptions & { readonly secureContext?: SecureContext } = {
         ...{ host: bareHost(proxy.hostname), port: proxy.port, method: 'CONNECT', path: authority, agent: false },
@@ -61,7 +56,8 @@ export async function createTunnels(address: string, { secureContext, timeout }:
         sent.end();
       });
     },
-    close() {
+    /** Ends what is being opened. */
+    close(): void {
       for (const sent of opening) sent.destroy();
     },
   };

@@ -1,4 +1,3 @@
-import { readAlgs } from '../../core/keys/jwks.ts';
 import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../core/keys/key-set.ts';
 import type { KeySetEvent } from '../../core/keys/key-set-options.ts';
 import { messageOf, showText } from '../../core/shown-text.ts';
@@ -8,30 +7,23 @@ import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import { type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
+import { type KeyPlace, nameKeys, type ServiceKeys } from './service-keys.ts';
 
-/** The key sets of a service. Stores them on disk if `KEYS_CACHE` names a file. */
-export interface KeyOwner extends KeySource {
-  views(): readonly KeysView[];
-  close(): Promise<void>;
-}
+export type KeyOwner = Awaited<ReturnType<typeof openKeyOwner>>;
 
-interface Opened extends ServiceKeys {
-  readonly set: ManagedKeySet;
-}
-
-export async function openKeyOwner({ settings, environment, log, metrics }: ProcessContext): Promise<KeyOwner> {
+/** Opens the owner of a service's key sets. Stores them on disk if `KEYS_CACHE` names a file. */
+export async function openKeyOwner({ settings, environment, log, metrics }: ProcessContext) {
   const { keyLoading, discoveryFallback } = settings.variant;
   const { keysStale: staleSeconds, keysCache: file } = settings;
   const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
-  const opened = new Map<string, Opened>();
+  const opened = new Map<string, ServiceKeys>();
   registerMetrics(metrics, () => opened.values());
   const fetchSeconds = metrics.counter(
     'portcullis_key_fetch_seconds_total',
     'Duration of successful fetches of the key set, by issuer.',
   );
 
-  const report = (name: string, { issuer, set }: Opened, event: KeySetEvent): void => {
+  const report = (name: string, { issuer, set }: ServiceKeys, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
     if (event.type === 'dropped') return;
     const fetched = event.type === 'fetched' ? set.fetched() : undefined;
@@ -40,7 +32,7 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
   };
 
   return {
-    async open(issuer, place = {}) {
+    async open(issuer: string, place: KeyPlace = {}): Promise<ServiceKeys> {
       const name = nameKeys(issuer, place);
       const known = opened.get(name);
       if (known !== undefined) return known;
@@ -58,7 +50,7 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
           else report(name, keys, event);
         },
       });
-      const keys = describeKeys(issuer, set);
+      const keys = { issuer, set };
       if (restored !== undefined) {
         const { keys: entries, ageSeconds } = restored;
         log.write('info', 'keys_restored', { issuer, keys: entries.length, age_seconds: Math.round(ageSeconds) });
@@ -67,26 +59,15 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
       if (keyLoading === 'at-start') await awaitKeys(keys);
       return keys;
     },
-    views: () => [...opened.values()].map(describeView),
-    async close() {
+    views: (): readonly KeysView[] => [...opened.values()].map(describeView),
+    async close(): Promise<void> {
       for (const { set } of opened.values()) set.close();
       await cache?.flush();
     },
   };
 }
 
-function describeKeys(issuer: string, set: ManagedKeySet): Opened {
-  return {
-    issuer,
-    set,
-    algorithms: () => readAlgs(set.fetched()?.keys ?? []),
-    problem: () => set.status().lastError?.message,
-    // Even if restored keys are usable: the provider may have withdrawn them.
-    fetch: () => void set.refetch(),
-  };
-}
-
-async function awaitKeys({ issuer, set }: Opened): Promise<void> {
+async function awaitKeys({ issuer, set }: ServiceKeys): Promise<void> {
   try {
     await set.refetch();
     await set.ready();
@@ -101,7 +82,7 @@ async function awaitKeys({ issuer, set }: Opened): Promise<void> {
   }
 }
 
-function describeView({ issuer, set }: Opened): KeysView {
+function describeView({ issuer, set }: ServiceKeys): KeysView {
   const { usable, ageSeconds, lastError } = set.status();
   return {
     ...{ issuer, usable },
@@ -137,7 +118,7 @@ type Combine = (one: number, other: number) => number;
 const add: Combine = (one, other) => one + other;
 
 /** Registers the metrics of each issuer. One issuer may have several key sets, at different URLs. */
-function registerMetrics(metrics: Metrics, opened: () => Iterable<Opened>): void {
+function registerMetrics(metrics: Metrics, opened: () => Iterable<ServiceKeys>): void {
   const read = (of: Read, combine: Combine, labels = ''): Record<string, number> => {
     const series: Record<string, number> = {};
     for (const { issuer, set } of opened()) {

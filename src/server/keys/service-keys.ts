@@ -1,4 +1,5 @@
-import type { KeySet } from '../../core/keys/key-set.ts';
+import { readAlgs } from '../../core/keys/jwks.ts';
+import type { ManagedKeySet } from '../../core/keys/key-set.ts';
 
 export interface KeyPlace {
   readonly jwksUri?: string | undefined;
@@ -8,12 +9,7 @@ export interface KeyPlace {
 /** The keys of one issuer. */
 export interface ServiceKeys {
   readonly issuer: string;
-  readonly set: KeySet;
-  algorithms(): ReadonlySet<string>;
-  /** Cause of the last failed fetch; `undefined` after a successful one. */
-  problem(): string | undefined;
-  /** Starts a fetch. A failure is logged and retried. */
-  fetch(): void;
+  readonly set: ManagedKeySet;
 }
 
 export interface KeySource {
@@ -22,9 +18,9 @@ export interface KeySource {
 }
 
 /** Describes the keys for `/readyz`: `ok`, or the reason that no token with an enabled algorithm can be validated. */
-export function describeReadyKeys(keys: ServiceKeys, enabled: readonly string[]): string {
-  if (!keys.set.usable()) return `none: ${keys.problem() ?? 'not fetched yet'}`;
-  const published = keys.algorithms();
+export function describeReadyKeys({ set }: ServiceKeys, enabled: readonly string[]): string {
+  if (!set.usable()) return `none: ${set.status().lastError?.message ?? 'not fetched yet'}`;
+  const published = readAlgs(set.fetched()?.keys ?? []);
   if (enabled.some((alg) => published.has(alg))) return 'ok';
   return `none: the published keys are for ${[...published].join(', ')}, and ${enabled.join(', ')} is enabled`;
 }

@@ -1,20 +1,11 @@
 import { createNonces, type Nonces } from '../../core/dpop/nonce.ts';
+import type { DpopOptions } from '../../core/resource-server/options.ts';
 import { createDisguise, type Disguise } from '../../core/shown-comparison.ts';
 import { createDescribeIdentity, type DescribeIdentity } from '../observation/audit/identity.ts';
 import type { ServiceOptions } from './service.ts';
 
-/** Parts that depend on secrets. They follow the secrets at a reload. */
-export interface OpenedSecrets {
-  /** For the resource servers; empty if each has its own nonces. */
-  readonly nonceOptions: { readonly nonces?: Nonces; readonly nonceDemand?: 'always' | 'after-start' };
-  /** For log lines; `undefined` if they name no identity. */
-  readonly describeIdentity: DescribeIdentity | undefined;
-  /** For values of conditions in log lines. */
-  readonly disguise: Disguise;
-}
-
 /** Opens the nonces and the identity of log lines, under the secrets of the settings. A reload also applies the settings of the log. */
-export function openSecrets(options: ServiceOptions): OpenedSecrets {
+export function openSecrets(options: ServiceOptions) {
   const { settings, readAgain, reloads, log } = options;
   const { dpopNonce, dpopNonceSecret, logIdentity } = settings;
   // Required always, or only after a start. With `required`, the settings have a secret.
@@ -37,25 +28,29 @@ export function openSecrets(options: ServiceOptions): OpenedSecrets {
     }
     current = next;
   });
-  const nonceDemand = dpopNonce === 'required' ? 'always' : 'after-start';
+  const nonceDemand: DpopOptions['nonceDemand'] = dpopNonce === 'required' ? 'always' : 'after-start';
+  const describe: DescribeIdentity = (claims) => describeIdentity(claims);
   return {
-    nonceOptions: nonces === undefined ? {} : { nonces, nonceDemand },
-    describeIdentity: logIdentity === 'off' ? undefined : (claims) => describeIdentity(claims),
-    disguise: (text, isSecret) => disguise(text, isSecret),
+    /** For the resource servers; empty if each has its own nonces. */
+    nonceOptions: { ...(nonces !== undefined && { nonces, nonceDemand }) },
+    /** For log lines; `undefined` if they name no identity. */
+    describeIdentity: logIdentity === 'off' ? undefined : describe,
+    /** For values of conditions in log lines. */
+    disguise: ((text, isSecret) => disguise(text, isSecret)) as Disguise,
   };
 }
 
 /** Seconds for which a nonce under the previous secret is accepted: the lifetime of the last one. */
 const overlap = 240;
 
-/** Nonces whose secret can be replaced. */
-export interface RotatingNonces extends Nonces {
-  /** Issues nonces under this secret. Nonces under the previous secret are accepted for their lifetime. */
-  rotate(secret: string): void;
-}
-
-/** Creates them. Throws `TypeError` for a short secret. `now`: seconds since the epoch. */
-export function createRotatingNonces(first: string, now = (): number => Date.now() / 1000): RotatingNonces {
+/**
+ * Creates nonces whose secret can be replaced; those under the previous secret are accepted for their lifetime. Throws
+ * `TypeError` for a short secret. `now`: seconds since the epoch.
+ */
+export function createRotatingNonces(
+  first: string,
+  now = (): number => Date.now() / 1000,
+): Nonces & { rotate(secret: string): void } {
   let secret = first;
   let current = createNonces({ secret });
   let previous: { readonly nonces: Nonces; readonly until: number } | undefined;

@@ -5,22 +5,13 @@ import type { Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
 import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
 import { readBuild } from '../lifecycle/version.ts';
-import { type Observed, observe, type WatchRequest } from '../observation/observe.ts';
+import { observe, type WatchRequest } from '../observation/observe.ts';
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
 import { receiveEvents } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServerMeans } from './open-resource-server.ts';
 import { openSecrets } from './secrets.ts';
-import type { Service, ServiceOptions } from './service.ts';
-
-/** Parts that every command with a listener opens. */
-export interface ServiceParts extends Pick<Service, 'drain' | 'close'> {
-  readonly means: ServerMeans;
-  /** Adds log lines, spans and metrics to an app. */
-  observe(options: ObservedOptions): Observed & Pick<Service, 'noteMalformed' | 'noteConnection'>;
-  /** Adds the audit trail, and a shutdown in progress, to a readiness. */
-  completeReadiness(readiness: Readiness): Readiness;
-}
+import type { ServiceOptions } from './service.ts';
 
 interface ObservedOptions {
   readonly app: StreamApp;
@@ -33,22 +24,24 @@ interface ObservedOptions {
   readonly findServer: () => ResourceServer<RegisteredClaims>;
 }
 
-/** Opens the parts. Throws `StartFailure` if a file of the settings is unusable. */
-export function openServiceParts(options: ServiceOptions): ServiceParts {
+/** Opens the parts of every command with a listener. Throws `StartFailure` if a file of the settings is unusable. */
+export function openServiceParts(options: ServiceOptions) {
   const { log, metrics, replay } = options;
   registerProcessMetrics(metrics);
   const { nonceOptions, describeIdentity, disguise } = openSecrets(options);
   const audit = openAudit(options);
   let draining = false;
+  const means: ServerMeans = {
+    dpop: { ...nonceOptions, replay },
+    ...(options.revocations !== undefined && { revocations: options.revocations }),
+    // The service records the decisions itself.
+    ...(audit !== undefined && { audit: { isAvailable: audit.isAvailable } }),
+  };
 
   return {
-    means: {
-      dpop: { ...nonceOptions, replay },
-      ...(options.revocations !== undefined && { revocations: options.revocations }),
-      // The service records the decisions itself.
-      ...(audit !== undefined && { audit: { isAvailable: audit.isAvailable } }),
-    },
-    observe({ app, refuse, settings = options.settings, watch, findServer }) {
+    means,
+    /** Adds log lines, spans and metrics to an app. */
+    observe({ app, refuse, settings = options.settings, watch, findServer }: ObservedOptions) {
       const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
       let connections = 0;
       metrics.gauge('portcullis_connections', 'Open connections of clients.', () => connections);
@@ -60,19 +53,20 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
           readClientAddress: createReadClientAddress(settings.trustProxy),
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
         }),
-        noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-        noteConnection: (change) => {
+        noteMalformed: (status: number) => void malformed.series(`{status="${status}"}`).value++,
+        noteConnection: (change: 1 | -1): void => {
           connections += change;
         },
       };
     },
-    completeReadiness(readiness) {
+    /** Adds the audit trail, and a shutdown in progress, to a readiness. */
+    completeReadiness(readiness: Readiness): Readiness {
       if (!draining) return addAuditState(readiness, audit);
       return { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } };
     },
-    drain: () => {
+    drain: (): void => {
       draining = true;
     },
-    close: () => audit?.close(),
+    close: () => void audit?.close(),
   };
 }

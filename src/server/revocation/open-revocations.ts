@@ -1,12 +1,7 @@
 import { createMemoryRevocationStore } from '../../core/revocation/memory-store.ts';
 import { type RevocationStore, RevocationsFull } from '../../core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
-import {
-  createRevocations,
-  type RevocationParts,
-  type Revocations,
-  readRevocations,
-} from '../../core/revocation/revocations.ts';
+import { createRevocations, type Revocations, readRevocations } from '../../core/revocation/revocations.ts';
 import { openSignals, type Signals } from '../../core/revocation/signals/receiver.ts';
 import type { StreamEvent } from '../../core/revocation/signals/stream.ts';
 import { messageOf } from '../../core/shown-text.ts';
@@ -19,14 +14,7 @@ import type { Settings } from '../settings/settings.ts';
 import { findRevocationSources } from '../settings/several-processes.ts';
 import { readSignalsFile } from './signals-file.ts';
 
-/** Revocations of a service. */
-export interface OwnedRevocations {
-  readonly revocations: Revocations;
-  readonly parts: RevocationParts;
-  readonly signals: Signals | undefined;
-  addReadiness(readiness: Readiness): Readiness;
-  close(): void;
-}
+export type OwnedRevocations = NonNullable<Awaited<ReturnType<typeof openRevocations>>>;
 
 /** Seconds without contact after which the store is reported as degraded. */
 const degradedAfter = 5;
@@ -39,7 +27,7 @@ export function hasRevocations(settings: Settings): boolean {
 }
 
 /** Opens revocations by the settings; `undefined` if no source is configured. Rejects with `StartFailure`. */
-export async function openRevocations(options: ProcessContext): Promise<OwnedRevocations | undefined> {
+export async function openRevocations(options: ProcessContext) {
   const { settings, log, metrics, environment } = options;
   if (!hasRevocations(settings)) return undefined;
   const streams = settings.sharedSignals === '' ? undefined : readSignalsFile(settings);
@@ -51,12 +39,12 @@ export async function openRevocations(options: ProcessContext): Promise<OwnedRev
   registerMetrics(metrics, { settings, revocations, signals });
   return {
     ...{ revocations, parts, signals },
-    addReadiness(readiness) {
+    addReadiness(readiness: Readiness): Readiness {
       watch.look();
       const problems = describeProblems({ settings, revocations, signals, isDisturbed: watch.isDisturbed() });
       return addDegraded({ ...readiness, ready: readiness.ready && revocations.status().loaded }, problems);
     },
-    close() {
+    close(): void {
       clearInterval(watching);
       signals?.close();
       revocations.close();

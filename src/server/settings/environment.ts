@@ -19,12 +19,6 @@ export interface Misspelling {
   readonly likely: string;
 }
 
-export interface SettingEnvironment {
-  readonly values: Variables;
-  readonly problems: readonly SettingProblem[];
-  readonly misspellings: readonly Misspelling[];
-}
-
 /** Prefix that the variables of earlier versions could have. */
 const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
@@ -36,7 +30,7 @@ const leastLength = 7;
  * Reads the variables of settings, and `NAME_FILE` for secrets. A name that an earlier version had, and one with its prefix,
  * is a problem; another name that is nearly a setting is a misspelling.
  */
-export function readEnvironment(environment: Variables, known: readonly KnownName[]): SettingEnvironment {
+export function readEnvironment(environment: Variables, known: readonly KnownName[]) {
   const variables = new Map(
     Object.entries(environment).flatMap(([name, value = '']) =>
       // An empty variable counts as not set: that is how compose files and shells unset one.

@@ -3,12 +3,6 @@ import type { IssuerRules } from '../../token/access-token.ts';
 import { hasAudience } from '../../token/claims.ts';
 import type { EventCutoff } from '../revocations.ts';
 
-export interface LogoutTokenRules {
-  readonly clientIds: ReadonlySet<string>;
-  /** Seconds since the epoch. */
-  readonly now: number;
-}
-
 /** `typ` of logout tokens; many providers write `JWT`, or none. */
 export const logoutTypes: ReadonlySet<string | undefined> = new Set([
   ...[undefined, 'jwt', 'logout+jwt', 'application/logout+jwt'],
@@ -19,11 +13,11 @@ const maxAge = 120;
 /** Characters of a `sub` or `sid`. */
 const maxLength = 1024;
 
-/** Reports whether claims belong to a logout token for us (OpenID Connect Back-Channel Logout 1.0 §2.6). */
+/** Reports whether claims belong to a logout token for us (OpenID Connect Back-Channel Logout 1.0 §2.6). `now` is in seconds. */
 export function isLogoutToken(
   { aud, iat, exp, events, jti, nonce, sub, sid }: JsonObject,
   { expTolerance, nbfTolerance }: Pick<IssuerRules, 'expTolerance' | 'nbfTolerance'>,
-  { clientIds, now }: LogoutTokenRules,
+  { clientIds, now }: { readonly clientIds: ReadonlySet<string>; readonly now: number },
 ): boolean {
   if (!hasAudience(aud, clientIds)) return false;
   if (!isTime(iat) || iat > now + nbfTolerance) return false;
