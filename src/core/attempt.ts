@@ -17,6 +17,19 @@ export function attempt<A extends readonly unknown[], T>(
   return undefined;
 }
 
+/** Settles like a promise, or after so many seconds like what `late` returns. */
+export async function limitTime<T>(promised: PromiseLike<T>, seconds: number, late: () => T | Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<T>((resolve) => {
+    timer = setTimeout(() => resolve(late()), seconds * 1000);
+  });
+  try {
+    return await Promise.race([promised, deadline]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Reports whether a value is a promise, also one of another library or realm. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof Object(value).then === 'function';

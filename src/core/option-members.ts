@@ -3,16 +3,40 @@ import { findLikeliest } from './likeliest-name.ts';
 /** Names of all members, in every form if there are several. */
 type MemberOf<O> = O extends unknown ? keyof O : never;
 
-/** The members that an options object may have: a missing or unknown name does not compile. */
-export type OptionMembers<O> = Readonly<Record<MemberOf<O>, true>>;
+/** Valid values of an option, and what to write instead of others. An absent value is valid, unless the option is required. */
+export type OptionCheck = readonly [isValid: (value: unknown) => boolean, fix: string, use?: 'required'];
 
-/** Throws `TypeError` for options that are not an object, or have an unknown member. */
+/** The members that an options object may have: a missing or unknown name does not compile. `true`: its reader checks it. */
+export type OptionMembers<O> = Readonly<Record<MemberOf<O>, true | OptionCheck>>;
+
+/** Throws `TypeError` for options that are not an object, or have an unknown member or an invalid value. */
 export function checkOptionMembers<O>(caller: string, options: unknown, members: OptionMembers<O>): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new TypeError(`${caller}: write the options as an object`);
-  }
+  if (!isObject(options)) throw new TypeError(`${caller}: write the options as an object`);
   checkMembers(caller, options, Object.keys(members));
+  checkValues(options, members);
 }
+
+/** Throws `TypeError` for an invalid value. The value is not repeated: it may be a secret. */
+export function checkValues(options: object, members: Readonly<Record<string, true | OptionCheck>>): void {
+  for (const [name, check] of Object.entries(members)) {
+    if (check === true) continue;
+    const [isValid, fix, use] = check;
+    const value: unknown = Reflect.get(options, name);
+    if ((value !== undefined || use === 'required') && !isValid(value)) throw new TypeError(`${name}: ${fix}`);
+  }
+}
+
+export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+export const isFunction = (value: unknown): boolean => typeof value === 'function';
+export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+export const isTextList = (value: unknown): value is readonly [string, ...string[]] =>
+  Array.isArray(value) && value.length > 0 && value.every(isText);
+export const isWithin = (least: number, most: number) => (value: unknown) =>
+  typeof value === 'number' && value >= least && value <= most;
+export const oneOf = (...values: readonly unknown[]): OptionCheck => [
+  (value) => values.includes(value),
+  `write ${values.join(' or ')}`,
+];
 
 /** Throws `TypeError` for an unknown member: a misspelled one would silently change nothing. */
 export function checkMembers(what: string, value: object, known: readonly string[]): void {

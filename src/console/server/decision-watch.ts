@@ -2,6 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { checks } from '../../core/checks.ts';
 import { failures } from '../../core/failures.ts';
 import type { ResourceRequest } from '../../core/http/request.ts';
+import { readRequestId } from '../../core/resource-server/events.ts';
 import { createWithhold, shorten, showText, showValue } from '../../core/shown-text.ts';
 import type { ExplainedCheck } from '../../explain/explained-check.ts';
 import { decideBy, type Explanation, nameCheck } from '../../explain/explanation.ts';
@@ -17,7 +18,6 @@ import type { Decisions, Facts } from './decisions.ts';
 const burst = 200;
 const perSecond = 50;
 const reservedForRefused = 100;
-const requestIdForm = /^[\w.:-]{1,128}$/;
 /** Maximum length of a method. Every registered method is shorter. */
 const maxMethod = 20;
 
@@ -58,11 +58,11 @@ export function watchDecisions(decisions: Decisions): CreateDecisionWatch {
 function describeDecision(exchange: Exchange, status: number, milliseconds: number): Decision {
   const { id, request, route, routeKind, reason, wouldRefuse, scheme, context } = exchange;
   const path = context?.['path'] ?? (route === unmatched ? describeTarget(request, undefined).path : undefined);
-  const sent = request.headers.get('x-request-id');
+  const requestId = readRequestId(request);
   const shownReason = reason ?? wouldRefuse;
   return {
     ...{ id, route, routeKind, status },
-    ...(sent !== null && requestIdForm.test(sent) && { requestId: sent }),
+    ...(requestId !== undefined && { requestId }),
     at: new Date().toISOString(),
     method: showText(request.method, maxMethod),
     ...(typeof path === 'string' && { path }),

@@ -5,7 +5,14 @@ import type { JwkSet } from '../jose/jwk.ts';
 import { findRefusedParameter, isKid, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
 import { createKeySet, findAll, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import {
+  checkOptionMembers,
+  isObject,
+  isText,
+  isWithin,
+  type OptionCheck,
+  type OptionMembers,
+} from '../option-members.ts';
 import { type AssertionClaims, assertionAlgs, assertionType } from './assertion-claims.ts';
 
 /** Options for createAssertionVerifier. */
@@ -38,23 +45,25 @@ export interface AssertionVerifier {
   verify(assertion: string, request?: AssertedRequest): Promise<AssertionClaims>;
 }
 
-const optionMembers: OptionMembers<AssertionVerifierOptions> = {
-  ...{ issuer: true, audience: true, jwks: true, clockTolerance: true, now: true },
-};
 /** Characters of an assertion: the size of the largest header that Node accepts by default. */
 const maxLength = 16_384;
 const maxTolerance = 60;
+const text: OptionCheck = [isText, 'must be a non-empty string', 'required'];
+const optionMembers: OptionMembers<AssertionVerifierOptions> = {
+  ...{ issuer: text, audience: text, now: true },
+  clockTolerance: [isWithin(0, maxTolerance), `must be seconds, 0 to ${maxTolerance}`],
+  jwks: [
+    (value) => typeof value === 'string' || isObject(value),
+    'must be an https URL, a JWK set or a key set',
+    'required',
+  ],
+};
 const typeNames: ReadonlySet<unknown> = new Set([assertionType, `application/${assertionType}`]);
 
 /** Creates a verifier. Throws `TypeError` for invalid options, and `ProviderError` for a JWK set without a usable key. */
 export function createAssertionVerifier(options: AssertionVerifierOptions): AssertionVerifier {
   checkOptionMembers('createAssertionVerifier', options, optionMembers);
   const { issuer, audience, jwks, clockTolerance = 5, now = () => Date.now() / 1000 } = options;
-  requireString('issuer', issuer);
-  requireString('audience', audience);
-  if (!(clockTolerance >= 0 && clockTolerance <= maxTolerance)) {
-    throw new TypeError(`clockTolerance: must be seconds, 0 to ${maxTolerance}`);
-  }
   const keys = openKeys(jwks);
 
   return {
@@ -77,15 +86,8 @@ export function createAssertionVerifier(options: AssertionVerifierOptions): Asse
   };
 }
 
-function requireString(name: string, value: unknown): void {
-  if (typeof value !== 'string' || value === '') throw new TypeError(`${name}: must be a non-empty string`);
-}
-
 function openKeys(jwks: AssertionVerifierOptions['jwks']): KeySet {
   if (typeof jwks === 'string') return createKeySet({ jwksUri: jwks });
-  if (typeof jwks !== 'object' || jwks === null) {
-    throw new TypeError('jwks: must be an https URL, a JWK set or a key set');
-  }
   return 'find' in jwks ? jwks : createStaticKeySet(jwks);
 }
 

@@ -1,4 +1,4 @@
-import { attempt } from '../attempt.ts';
+import { attempt, limitTime } from '../attempt.ts';
 import type { RedisLink, RedisLinks } from './redis-link.ts';
 
 export interface KeptLinkOptions {
@@ -86,16 +86,9 @@ export class LateError extends Error {
 }
 
 /** Returns the response, or rejects with `LateError` after the seconds. */
-export async function limit<T>(response: Promise<T>, seconds: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const refuse = (): void => reject(new LateError('Redis did not respond in time'));
-    // A response that arrived while this process was busy is read first, and counts.
-    timer = setTimeout(() => setImmediate(refuse), seconds * 1000);
-  });
-  try {
-    return await Promise.race([response, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function limit<T>(response: Promise<T>, seconds: number): Promise<T> {
+  // A response that arrived while this process was busy is read first, and counts.
+  const refuse = (): Promise<never> =>
+    new Promise((_, reject) => setImmediate(reject, new LateError('Redis did not respond in time')));
+  return limitTime(response, seconds, refuse);
 }

@@ -1,4 +1,5 @@
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { clientMembers } from '../introspection/client-authentication.ts';
+import { checkOptionMembers, checkValues, isFunction, isText, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { outboundMembers } from '../outbound/outbound.ts';
 import { Refused } from '../refused.ts';
@@ -19,8 +20,10 @@ export interface TokenExchange {
 }
 
 const members: OptionMembers<TokenExchangeOptions> = {
-  ...{ issuer: true, endpoint: true, bound: true, actorToken: true, timeoutSeconds: true, maxCalls: true },
-  ...{ clientId: true, clientSecret: true, clientSecretMethod: true, clientKey: true, ...outboundMembers },
+  issuer: [isText, 'write the issuer, as iss has it', 'required'],
+  bound: [(value) => value === 'allow', 'write allow, or leave it out'],
+  actorToken: [(value) => isFunction(value) || isText(value), 'write a token, or a function that returns one'],
+  ...{ endpoint: true, ...clientMembers, ...outboundMembers },
 };
 const targetMembers: OptionMembers<ExchangeTarget> = { audience: true, resource: true, scopes: true };
 
@@ -50,27 +53,17 @@ export function createTokenExchange(options: TokenExchangeOptions): TokenExchang
 
 /** Throws for invalid options. The value is not repeated: an address may hold a password. */
 export function checkExchangeOptions(options: TokenExchangeOptions): void {
-  const { issuer, endpoint, bound, actorToken = 'none', timeoutSeconds = 3, maxCalls = 64 } = options;
-  if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write the issuer, as iss has it');
-  if (endpoint === undefined ? !isPlainHttps(issuer) : !isPlainHttps(endpoint)) {
-    throw new TypeError('endpoint: write the https URL of the token endpoint, without credentials and fragment');
-  }
-  if (bound !== undefined && bound !== 'allow') throw new TypeError('bound: write allow, or leave it out');
-  if (typeof actorToken !== 'function' && (typeof actorToken !== 'string' || actorToken === '')) {
-    throw new TypeError('actorToken: write a token, or a function that returns one');
-  }
-  if (!(timeoutSeconds > 0 && timeoutSeconds <= 60)) {
-    throw new TypeError('timeoutSeconds: write seconds above 0, 60 at most');
-  }
-  if (!(Number.isInteger(maxCalls) && maxCalls >= 1)) throw new TypeError('maxCalls: write 1 or more');
+  checkValues(options, members);
+  if (isPlainHttps(options.endpoint ?? options.issuer)) return;
+  throw new TypeError('endpoint: write the https URL of the token endpoint, without credentials and fragment');
 }
 
 /** Throws `TypeError` for a target that no request can have. */
 export function checkTarget(target: ExchangeTarget): void {
   checkOptionMembers<ExchangeTarget>('exchange', target, targetMembers);
   const { audience, resource, scopes = [] } = target;
-  const isText = (value: unknown): boolean => value === undefined || (typeof value === 'string' && value !== '');
-  if (!isText(audience) || !isText(resource) || (audience ?? resource) === undefined) {
+  const isNamed = (value: unknown): boolean => value === undefined || isText(value);
+  if (!isNamed(audience) || !isNamed(resource) || (audience ?? resource) === undefined) {
     throw new TypeError('exchange: write audience or resource, the API that the new token is for');
   }
   // RFC 8707 §2: absolute, without a fragment.

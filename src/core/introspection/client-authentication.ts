@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type PrivateKey, readPrivateKey, signCompact } from '../jose/sign.ts';
-import { checkOptionMembers } from '../option-members.ts';
+import { checkOptionMembers, isText, isWithin, type OptionMembers } from '../option-members.ts';
 
 /** Key of `private_key_jwt` (OpenID Connect Core §9, RFC 7523 §2.2). */
 export interface ClientKey {
@@ -29,6 +29,13 @@ export interface ClientCredentials {
   readonly clientKey?: ClientKey;
 }
 
+/** Members of the options for requests of a client. */
+export const clientMembers: OptionMembers<ClientCredentials & { timeoutSeconds?: unknown; maxCalls?: unknown }> = {
+  ...{ clientId: true, clientSecret: true, clientSecretMethod: true, clientKey: true },
+  timeoutSeconds: [isWithin(Number.MIN_VALUE, 60), 'write seconds above 0, 60 at most'],
+  maxCalls: [(value) => Number.isInteger(value) && Number(value) >= 1, 'write 1 or more'],
+};
+
 /** Parts of a request that authenticate the client. */
 export interface Authentication {
   readonly authorization?: string;
@@ -46,12 +53,12 @@ const keyTypes: ReadonlyMap<string, string> = new Map([
 /** Creates the authentication of each request. Throws `TypeError` for credentials that cannot work. */
 export function createAuthentication(credentials: ClientCredentials, issuer: string): () => Authentication {
   const { clientId, clientSecret, clientSecretMethod = 'client_secret_basic', clientKey } = credentials;
-  if (typeof clientId !== 'string' || clientId === '') throw new TypeError('clientId: write a string');
+  if (!isText(clientId)) throw new TypeError('clientId: write a string');
   if (clientKey !== undefined) {
     if (clientSecret !== undefined) throw new TypeError('clientSecret: leave it out with clientKey');
     return signAssertions(clientId, clientKey, issuer);
   }
-  if (typeof clientSecret !== 'string' || clientSecret === '') {
+  if (!isText(clientSecret)) {
     throw new TypeError('clientSecret: write a string, or clientKey for private_key_jwt');
   }
   if (clientSecretMethod === 'client_secret_post') {

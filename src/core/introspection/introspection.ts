@@ -2,12 +2,19 @@ import { LRUCache } from 'lru-cache';
 import type { AccessError } from '../failures.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import {
+  checkOptionMembers,
+  isText,
+  isWithin,
+  type OptionCheck,
+  type OptionMembers,
+  oneOf,
+} from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { Refused } from '../refused.ts';
-import { type ClientCredentials, createAuthentication } from './client-authentication.ts';
+import { type ClientCredentials, clientMembers, createAuthentication } from './client-authentication.ts';
 import { createFairCalls, limitCalls } from './fair-calls.ts';
 
 /** Options of {@link createIntrospection}. */
@@ -81,17 +88,21 @@ interface Entry {
   readonly since: number;
 }
 
-const members: OptionMembers<IntrospectionOptions> = {
-  ...{ endpoint: true, issuer: true, clientId: true, clientSecret: true, clientSecretMethod: true, clientKey: true },
-  ...{ tokens: true, audience: true, maxSeconds: true, inactiveSeconds: true, maxEntries: true },
-  ...{ timeoutSeconds: true, maxCalls: true, ...outboundMembers, now: true },
-};
 const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
 /** Bytes of a parsed response, for each character. */
 const bytesPerCharacter = 4;
 const maxKeptSeconds = 3600;
+const kept: OptionCheck = [isWithin(0, maxKeptSeconds), `write seconds from 0 to ${maxKeptSeconds}`];
+const members: OptionMembers<IntrospectionOptions> = {
+  endpoint: [isPlainHttps, 'write an https URL without credentials and fragment', 'required'],
+  issuer: [isText, 'write a text', 'required'],
+  tokens: oneOf('opaque', 'all'),
+  audience: oneOf('required', 'optional'),
+  ...{ ...clientMembers, maxEntries: clientMembers.maxCalls, maxSeconds: kept, inactiveSeconds: kept },
+  ...{ ...outboundMembers, now: true },
+};
 /** RFC 6750 §2.1: nothing else goes out in a call. */
 const tokenGrammar = /^[\w.~+/-]+=*$/;
 
@@ -109,7 +120,6 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const { endpoint, issuer, tokens = 'opaque', audience = 'required' } = options;
   const { timeoutSeconds = 3, maxCalls = 64, now = () => performance.now() / 1000 } = options;
   const { maxSeconds = 60, inactiveSeconds = 10, maxEntries = 10_000 } = options;
-  assertOptions({ ...options, tokens, audience, timeoutSeconds, maxCalls, maxSeconds, inactiveSeconds, maxEntries });
   const outbound = createOutbound(options, maxCalls);
   const authenticate = createAuthentication(options, issuer);
   const active = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxCacheBytes });
@@ -189,27 +199,4 @@ function isJws(token: string): boolean {
 
 function unavailable(cause: ProviderError): Refused {
   return new Refused('introspection_unavailable', { context: { kind: cause.kind }, cause });
-}
-
-type Checked = Required<Omit<IntrospectionOptions, keyof OutboundOptions | keyof ClientCredentials | 'now'>>;
-
-/** Throws for invalid options. The value is not repeated: an address may hold a password. */
-function assertOptions(options: Checked): void {
-  if (!isPlainHttps(options.endpoint)) {
-    throw new TypeError('endpoint: write an https URL without credentials and fragment');
-  }
-  if (typeof options.issuer !== 'string' || options.issuer === '') throw new TypeError('issuer: write a text');
-  if (!['opaque', 'all'].includes(options.tokens)) throw new TypeError('tokens: write opaque or all');
-  if (!['required', 'optional'].includes(options.audience)) throw new TypeError('audience: write required or optional');
-  for (const name of ['maxSeconds', 'inactiveSeconds'] as const) {
-    if (!(options[name] >= 0 && options[name] <= maxKeptSeconds)) {
-      throw new TypeError(`${name}: write seconds from 0 to ${maxKeptSeconds}`);
-    }
-  }
-  if (!(options.timeoutSeconds > 0 && options.timeoutSeconds <= 60)) {
-    throw new TypeError('timeoutSeconds: write seconds above 0, 60 at most');
-  }
-  for (const name of ['maxCalls', 'maxEntries'] as const) {
-    if (!(Number.isInteger(options[name]) && options[name] >= 1)) throw new TypeError(`${name}: write 1 or more`);
-  }
 }

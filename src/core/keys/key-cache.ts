@@ -1,3 +1,4 @@
+import { limitTime } from '../attempt.ts';
 import { isJsonObject, isTime } from '../jose/json.ts';
 import { readJwks } from './jwks.ts';
 import { clampLifetime } from './loaded-keys.ts';
@@ -23,7 +24,7 @@ export interface KeyCache {
   write(url: string, keys: CachedKeys): unknown;
 }
 
-const readMilliseconds = 250;
+const readSeconds = 0.25;
 
 /** Opens the entry of a URL. `now` returns seconds since the epoch. */
 export function openKeyCache(cache: KeyCache, url: string, now: () => number = () => Date.now() / 1000) {
@@ -48,12 +49,8 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
   return {
     /** Returns the stored keys with their age in seconds. */
     async read() {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<undefined>((resolve) => {
-        timer = setTimeout(() => resolve(undefined), readMilliseconds);
-      });
-      const stored = await Promise.race([readStored().catch(() => undefined), late]);
-      clearTimeout(timer);
+      const nothing = (): undefined => undefined;
+      const stored = await limitTime(readStored().catch(nothing), readSeconds, nothing);
       return (
         stored && { ...stored, ageSeconds: now() - stored.fetchedAt, lifetimeSeconds: clampLifetime(stored.maxAge) }
       );

@@ -1,4 +1,4 @@
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { checkOptionMembers, isWithin, type OptionMembers } from '../option-members.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import type { ProviderError } from '../outbound/provider-error.ts';
 import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress, readWellKnown } from './discovery.ts';
@@ -63,23 +63,18 @@ export type KeyPlace =
 /** Options for loading an issuer's keys: from `jwksUri`, or by the discovery document of `issuer`. */
 export type KeySetOptions = LoadingOptions & KeyPlace;
 
+const maxStaleSeconds = 86_400;
+
 const members: OptionMembers<KeySetOptions> = {
-  ...{ issuer: true, jwksUri: true, insecure: true, mode: true, fallback: true, staleSeconds: true, restored: true },
-  keyCache: true,
-  ...outboundMembers,
+  staleSeconds: [isWithin(0, maxStaleSeconds), `write seconds from 0 to ${maxStaleSeconds}`],
+  insecure: [(value) => typeof value === 'boolean', 'write true or false'],
+  ...{ issuer: true, jwksUri: true, mode: true, fallback: true, restored: true, keyCache: true, ...outboundMembers },
   ...{ now: true, random: true, onEvent: true },
 };
-
-const maxStaleSeconds = 86_400;
 
 /** Throws `TypeError` for options that cannot work, whatever the place is. */
 export function checkKeySetOptions(options: KeySetOptions): void {
   checkOptionMembers<KeySetOptions>('createKeySet', options, members);
-  const { staleSeconds = 0, insecure = false } = options;
-  if (!(staleSeconds >= 0 && staleSeconds <= maxStaleSeconds)) {
-    throw new TypeError(`staleSeconds must be from 0 to ${maxStaleSeconds}.`);
-  }
-  if (typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
 }
 
 /**

@@ -70,6 +70,18 @@ export function explainRefusals(
 const requestIdForm = /^[\w.:-]{1,128}$/;
 const traceForm = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
 
+/** Reads X-Request-Id; `undefined` if it has other characters than an id. */
+export function readRequestId({ headers }: Pick<ResourceRequest, 'headers'>): string | undefined {
+  const id = headers.get('x-request-id');
+  return id !== null && requestIdForm.test(id) ? id : undefined;
+}
+
+/** Reads the id of the client's trace (`traceparent`). */
+export function readClientTrace({ headers }: Pick<ResourceRequest, 'headers'>): string | undefined {
+  const parent = headers.get('traceparent');
+  return parent === null ? undefined : traceForm.exec(parent)?.[1];
+}
+
 /**
  * Records the decision on each request; without `record`, the caller does. Refuses every request while the audit is
  * unavailable.
@@ -91,11 +103,10 @@ export function auditDecisions(
       const refused = judged instanceof AccessError ? judged.reason : 'unexpected';
       const reason = access === undefined ? refused : undefined;
       const evidence = judged instanceof Refused ? judged.evidence : undefined;
-      const requestId = headers.get('x-request-id') ?? '';
       audit.record?.({
         id: randomUUID(),
-        requestId: requestIdForm.test(requestId) ? requestId : undefined,
-        traceId: traceForm.exec(headers.get('traceparent') ?? '')?.[1],
+        requestId: readRequestId(request),
+        traceId: readClientTrace(request),
         decision: access === undefined ? 'refused' : 'admitted',
         reason,
         method,
@@ -118,6 +129,9 @@ export function auditDecisions(
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
 
+/** Returns what an SDK has registered for traces. */
+export const findTracerProvider = (): TracerProvider | undefined => globals[registry]?.trace;
+
 const errorStatus = 2;
 
 let provider: TracerProvider | undefined;
@@ -125,7 +139,7 @@ let tracer: Tracer | undefined;
 
 /** The tracer of the SDK that is registered now. An SDK can come after this library, and can leave before it. */
 function findTracer(): Tracer | undefined {
-  const current = globals[registry]?.trace;
+  const current = findTracerProvider();
   if (current !== provider) {
     provider = current;
     tracer = current?.getTracer('portcullis');

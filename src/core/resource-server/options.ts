@@ -9,7 +9,15 @@ import type { Introspection } from '../introspection/introspection.ts';
 import type { ProofAlg } from '../jose/jws.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
-import { checkMembers } from '../option-members.ts';
+import {
+  checkOptionMembers,
+  isFunction,
+  isObject,
+  isText,
+  isWithin,
+  type OptionMembers,
+  oneOf,
+} from '../option-members.ts';
 import type { Fetch } from '../outbound/http-client.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import type { Revocations } from '../revocation/revocations.ts';
@@ -17,7 +25,7 @@ import type { TokenCacheOptions } from '../token/token-cache.ts';
 import type { IsRevoked } from '../token/withdrawal.ts';
 import type { Audit } from './audit.ts';
 import type { IssuerFinder } from './issuers/issuer-finder.ts';
-import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleNames } from './issuers/token-rules.ts';
+import { type Recipients, type Subject, type TokenRuleOptions, tokenRuleMembers } from './issuers/token-rules.ts';
 import { type IssuerList, isFixed, readIssuerName, type TrustedIssuer } from './issuers/trusted-issuer.ts';
 
 /** Deviations from RFC 6750. */
@@ -152,30 +160,14 @@ export type ResourceServerEvent =
 
 export type Emit = (event: ResourceServerEvent) => void;
 
-/** Allowed values of each option, with their description. Other members are unknown options. */
-type Checks<O> = Readonly<Record<keyof O, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
-
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-const isFunction = (value: unknown): boolean => typeof value === 'function';
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
-const isAny = (): boolean => true; // its reader checks it
-const oneOf = (...values: readonly unknown[]): readonly [(value: unknown) => boolean, string] => [
-  (value) => values.includes(value),
-  `write ${values.join(' or ')}`,
-];
 const isRefusalStyle = (value: unknown): boolean => {
   const { challenge, insufficientScopeStatus, ...others } = Object(value) as Record<string, unknown>;
   const isKnown = ['full', 'bare'].includes(String(challenge)) && [401, 403].includes(Number(insufficientScopeStatus));
   return isKnown && Object.keys(others).length === 0;
 };
-const hasMethod = (name: string) => (value: unknown) =>
-  isObject(value) && isFunction(Reflect.get(value as object, name));
+const hasMethod = (name: string) => (value: unknown) => isObject(value) && isFunction(Reflect.get(value, name));
 
-const tokenRuleChecks = Object.fromEntries(
-  tokenRuleNames.map((name) => [name, [isAny, '']]),
-) as unknown as Checks<TokenRuleOptions>; // one for each
-
-export const serverChecks: Checks<AnyServerOptions> = {
+export const serverChecks: OptionMembers<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [
@@ -183,12 +175,12 @@ export const serverChecks: Checks<AnyServerOptions> = {
     'write a list, or an object with a function find(iss, request); a function that gives a list was removed',
   ],
   maxOpenIssuers: [
-    (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= 100_000,
+    (value) => Number.isSafeInteger(value) && isWithin(1, 100_000)(value),
     'write a whole number of key sets, 1 to 100000',
   ],
   jwksUri: [isText, 'write the https URL of the JWK set'],
   insecure: oneOf(true, false),
-  ...tokenRuleChecks,
+  ...tokenRuleMembers,
   clientCertificate: oneOf('tls', 'header'),
   introspection: [
     hasMethod('introspect'),
@@ -201,10 +193,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],
   ca: [isText, 'write certificates in PEM'],
-  keysStale: [
-    (value) => typeof value === 'number' && value >= 0 && value <= 86_400,
-    'write seconds beyond freshness, 0 to 86400',
-  ],
+  keysStale: [isWithin(0, 86_400), 'write seconds beyond freshness, 0 to 86400'],
   keyCache: [(value) => hasMethod('read')(value) && hasMethod('write')(value), 'write { read(url), write(url, keys) }'],
   onEvent: [isFunction, 'write a function'],
   audit: [hasMethod('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
@@ -221,9 +210,9 @@ export const serverChecks: Checks<AnyServerOptions> = {
   now: [isFunction, 'write a function that gives seconds since the epoch'],
 };
 
-export const dpopChecks: Checks<DpopOptions> = {
+export const dpopChecks: OptionMembers<DpopOptions> = {
   mode: oneOf('off', 'allowed', 'required'),
-  algorithms: [isAny, ''],
+  algorithms: true,
   replay: [
     (value) => value === 'off' || hasMethod('witness')(value),
     'write off, or a store: createMemoryReplayStore(), await createRedisReplayStore(url)',
@@ -235,8 +224,8 @@ export const dpopChecks: Checks<DpopOptions> = {
 /** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
 export function checkOptions(options: AnyServerOptions): void {
   if (!isObject(options)) throw new TypeError('createResourceServer: write an object with issuer and audience');
-  check('createResourceServer', options, serverChecks);
-  check('dpop', options.dpop ?? {}, dpopChecks);
+  checkOptionMembers<AnyServerOptions>('createResourceServer', options, serverChecks);
+  checkOptionMembers<DpopOptions>('dpop', options.dpop ?? {}, dpopChecks);
   const { issuer, issuers } = options;
   if ((issuer === undefined) === (issuers === undefined)) {
     throw new TypeError("issuer: write issuer: 'https://idp.example/', or issuers with a list; one of the two");
@@ -267,12 +256,4 @@ function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: A
   throw new TypeError(
     'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );
-}
-
-function check<O extends object>(what: string, options: O, checks: Checks<O>): void {
-  checkMembers(what, options, Object.keys(checks));
-  for (const [name, [isRight, fix]] of Object.entries<Checks<O>[keyof O]>(checks)) {
-    const value: unknown = Reflect.get(options, name);
-    if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);
-  }
 }

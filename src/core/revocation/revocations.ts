@@ -1,5 +1,5 @@
 import { isTime, type JsonObject } from '../jose/json.ts';
-import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { checkOptionMembers, isFunction, isText, isWithin, type OptionMembers, oneOf } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import { type Cutoffs, createCutoffs } from './cutoffs.ts';
 import { createMemoryRevocationStore } from './memory-store.ts';
@@ -106,8 +106,14 @@ const staleAfter = 60;
 const maxValueLength = 1024;
 const maxLifetime = 366 * 86_400;
 
+const isStore = (value: unknown): boolean =>
+  ['write', 'follow', 'unfollow'].every((name) => isFunction(Reflect.get(Object(value), name)));
 const members: OptionMembers<RevocationsOptions> = {
-  ...{ store: true, maxTokenLifetime: true, clockTolerance: true, stale: true, now: true },
+  store: [isStore, 'write createMemoryRevocationStore(), or await createRedisRevocationStore(url)'],
+  maxTokenLifetime: [isWithin(1, maxLifetime), `write seconds from 1 to ${maxLifetime}`],
+  clockTolerance: [isWithin(0, 300), 'write seconds from 0 to 300'],
+  stale: oneOf('accept', 'refuse'),
+  now: [isFunction, 'write a function that returns seconds'],
 };
 const parts = new WeakMap<object, RevocationParts>();
 
@@ -130,7 +136,6 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
   checkOptionMembers<RevocationsOptions>('createRevocations', options, members);
   const { store = createMemoryRevocationStore(), now = () => Date.now() / 1000, stale = 'accept' } = options;
   const { maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
-  checkOptions({ ...options, store, stale, maxTokenLifetime, clockTolerance });
   const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
   let contactAt = monotonic();
   let rejected = 0;
@@ -261,24 +266,6 @@ export function readCutoff(cutoff: Cutoff): Omit<EventCutoff, 'before' | 'event'
 function describeRevoked(mark: number, kind: CutoffKind): Refused {
   const since = new Date(timeOfMark(mark)).toISOString();
   return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
-}
-
-function checkOptions(options: Required<Omit<RevocationsOptions, 'now'>> & Pick<RevocationsOptions, 'now'>): void {
-  const { store, maxTokenLifetime, clockTolerance, stale, now } = options;
-  const isStore = (['write', 'follow', 'unfollow'] as const).every((name) => typeof Object(store)[name] === 'function');
-  if (!isStore)
-    throw new TypeError('store: write createMemoryRevocationStore(), or await createRedisRevocationStore(url)');
-  if (!(maxTokenLifetime >= 1 && maxTokenLifetime <= maxLifetime)) {
-    throw new TypeError(`maxTokenLifetime: write seconds from 1 to ${maxLifetime}`);
-  }
-  if (!(clockTolerance >= 0 && clockTolerance <= 300))
-    throw new TypeError('clockTolerance: write seconds from 0 to 300');
-  if (stale !== 'accept' && stale !== 'refuse') throw new TypeError('stale: write accept or refuse');
-  if (now !== undefined && typeof now !== 'function') throw new TypeError('now: write a function that returns seconds');
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }
 
 /** Seconds on a clock that never steps back. */

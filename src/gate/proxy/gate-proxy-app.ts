@@ -5,6 +5,7 @@ import { readNodeMessage } from '../../core/mcp/node-message.ts';
 import type { ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import { followAccess } from '../../core/resource-server/access.ts';
+import { readRequestId } from '../../core/resource-server/events.ts';
 import type { TokenEnd } from '../../core/resource-server/token-watch.ts';
 import {
   Answer,
@@ -17,7 +18,7 @@ import {
   sendAnswer,
   type Wire,
 } from '../../server/http/exchange.ts';
-import { propagateTrace, readRequestId } from '../../server/observation/traces.ts';
+import { propagateTrace } from '../../server/observation/traces.ts';
 import type { SettingNames } from '../../server/settings/setting-names.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { readOfferedToken } from '../match/request-target.ts';

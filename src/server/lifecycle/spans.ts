@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-
-const registry = Symbol.for('opentelemetry.js.api.1');
+import { findTracerProvider } from '../../core/resource-server/events.ts';
 
 interface Provider {
   readonly forceFlush?: () => Promise<void>;
@@ -12,8 +11,7 @@ const maxFlush = 1000;
 
 /** Flushes the last spans of the registered SDK. An SDK usually does so on SIGTERM, which a worker does not receive. */
 export async function flushSpans(): Promise<void> {
-  const globals = globalThis as { readonly [registry]?: { readonly trace?: Provider } }; // only the API writes there
-  const provider = globals[registry]?.trace;
+  const provider = findTracerProvider() as Provider | undefined; // of an SDK
   const delegate = provider?.getDelegate?.() ?? provider;
   const flush = async (): Promise<void> => delegate?.forceFlush?.();
   // The SDK reports its own failures.

@@ -5,6 +5,7 @@ import type { ReadClientAddress, ReadExternalUrl } from '../../core/http/externa
 import { readSentPath } from '../../core/http/request.ts';
 import { type Evidence, Refused } from '../../core/refused.ts';
 import type { Audit } from '../../core/resource-server/audit.ts';
+import { readRequestId } from '../../core/resource-server/events.ts';
 import { type Disguise, show, showComparison } from '../../core/shown-comparison.ts';
 import {
   type Answer,
@@ -19,7 +20,7 @@ import {
 import type { DescribeIdentity } from './audit/identity.ts';
 import type { Log, LogFields } from './log.ts';
 import { escapeLabel, type Metrics } from './metrics.ts';
-import { endRequestSpan, readRequestId, readTraceId, traceRequest } from './traces.ts';
+import { endRequestSpan, readTraceId, traceRequest } from './traces.ts';
 
 /** Called after each response. */
 export type WatchRequest = (exchange: Exchange, status: number, milliseconds: number) => void;

@@ -1,13 +1,10 @@
 import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
 import type { ResourceRequest } from '../../core/http/request.ts';
+import { findTracerProvider, readClientTrace } from '../../core/resource-server/events.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from './log.ts';
 
 type Api = typeof import('@opentelemetry/api');
-
-/** Registry of the API. An SDK registers there. */
-const registry = Symbol.for('opentelemetry.js.api.1');
-const globals = globalThis as { readonly [registry]?: { readonly trace?: object } }; // only the API writes there
 
 let api: Api | 'missing' | undefined;
 
@@ -31,7 +28,7 @@ export async function openTraces(
 ): Promise<void> {
   const { OTEL_SDK_DISABLED: disabled = '' } = environment;
   const setting = expectation.find((name) => !['', 'none'].includes(environment[name] ?? ''));
-  if (globals[registry]?.trace === undefined) {
+  if (findTracerProvider() === undefined) {
     if (setting === undefined || disabled.toLowerCase() === 'true') return;
     log?.write('warn', 'traces_not_recorded', {
       setting,
@@ -51,7 +48,7 @@ export async function openTraces(
 
 /** Returns the API, also if the SDK was registered after {@link openTraces}: then the spans begin a little later. */
 function findApi(): Api | undefined {
-  if (globals[registry]?.trace === undefined) return undefined;
+  if (findTracerProvider() === undefined) return undefined;
   if (api === undefined) void openTraces(process.env, undefined);
   return api === 'missing' ? undefined : api;
 }
@@ -112,15 +109,5 @@ export function endRequestSpan({ span, request, route, reason }: Exchange, statu
 
 /** Reads the id of the trace: of the span, otherwise of the client (`traceparent`). */
 export function readTraceId({ span, request }: Pick<Exchange, 'span' | 'request'>): string | undefined {
-  if (span !== undefined) return span.spanContext().traceId;
-  const parent = request.headers.get('traceparent');
-  return parent === null ? undefined : /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(parent)?.[1];
-}
-
-const requestIdForm = /^[\w.:-]{1,128}$/;
-
-/** Reads X-Request-Id; `undefined` if it has other characters than an id. */
-export function readRequestId({ headers }: ResourceRequest): string | undefined {
-  const id = headers.get('x-request-id');
-  return id !== null && requestIdForm.test(id) ? id : undefined;
+  return span === undefined ? readClientTrace(request) : span.spanContext().traceId;
 }

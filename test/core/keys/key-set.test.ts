@@ -523,7 +523,7 @@ describe('a key set loaded once', () => {
 describe('options', () => {
   it.each([-1, 86_401, Number.NaN])('staleSeconds %s → TypeError', (staleSeconds) => {
     const create = () => createKeySet({ issuer, staleSeconds });
-    expect(create).toThrow(new TypeError('staleSeconds must be from 0 to 86400.'));
+    expect(create).toThrow(new TypeError('staleSeconds: write seconds from 0 to 86400'));
   });
 
   it.each([0, 86_400])('staleSeconds %s is allowed', (staleSeconds) =>

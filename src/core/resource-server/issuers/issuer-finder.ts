@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { isThenable } from '../../attempt.ts';
+import { isThenable, limitTime } from '../../attempt.ts';
 import type { ExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import { algorithms } from '../../jose/jws.ts';
@@ -81,7 +81,9 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
     if (running !== undefined) return running;
     const result = isOfName ? callee.find(iss) : callee.find(iss, describeRequest(request, url));
     if (!isThenable(result)) return keep(iss, result);
-    const settled = withinTime(result).then((entry) => (entry instanceof Refused ? entry : keep(iss, entry)));
+    const settled = limitTime<unknown>(result, timeoutSeconds, refuseLate).then((entry) =>
+      entry instanceof Refused ? entry : keep(iss, entry),
+    );
     if (!isOfName || !areCallsShared) return settled;
     pending.set(iss, settled);
     return settled.finally(() => pending.delete(iss));
@@ -89,17 +91,9 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
 }
 
 /** A finder that hangs must not hold requests. */
-async function withinTime(promised: PromiseLike<unknown>): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((resolve) => {
-    const context = { hint: `issuers.find gave no result within ${timeoutSeconds} s` };
-    timer = setTimeout(() => resolve(new Refused('keys_unavailable', { context })), timeoutSeconds * 1000);
-  });
-  try {
-    return await Promise.race([promised, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function refuseLate(): Refused {
+  const context = { hint: `issuers.find gave no result within ${timeoutSeconds} s` };
+  return new Refused('keys_unavailable', { context });
 }
 
 /** Request as `find` gets it: without credentials, so that no token can choose who is trusted. */

@@ -1,5 +1,5 @@
 import { readAlgorithms, type TokenAlg, tokenAlgs } from '../../jose/jws.ts';
-import { checkMembers, type OptionMembers } from '../../option-members.ts';
+import { checkMembers, isText, isTextList, isWithin, type OptionMembers } from '../../option-members.ts';
 import type { IssuerRules } from '../../token/access-token.ts';
 import type { TokenProfile } from '../../token/claims.ts';
 import type { PermissionsPath } from '../../token/grants.ts';
@@ -50,17 +50,10 @@ export interface TokenRuleOptions {
   readonly profile?: TokenProfile;
 }
 
-export const tokenRuleNames = Object.keys({
-  audience: true,
-  clientIds: true,
-  clientIdClaim: true,
-  algorithms: true,
-  clockTolerance: true,
-  subject: true,
-  scopeClaim: true,
-  permissionsClaim: true,
-  profile: true,
-} satisfies OptionMembers<TokenRuleOptions>);
+export const tokenRuleMembers = {
+  ...({ audience: true, clientIds: true, clientIdClaim: true, algorithms: true, clockTolerance: true } as const),
+  ...({ subject: true, scopeClaim: true, permissionsClaim: true, profile: true } as const),
+} satisfies OptionMembers<TokenRuleOptions>;
 
 /** Recipients of tokens: at least one of the two is required. */
 export type Recipients = { readonly clientIds: readonly string[] } | { readonly audience: string | readonly string[] };
@@ -71,7 +64,7 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   const { exp, nbf } = typeof both === 'number' ? { exp: both, nbf: both } : both;
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
   const mostNbf = typeof both === 'number' ? maxTolerance : maxNbfTolerance;
-  if (!isSeconds(exp, maxTolerance) || !isSeconds(nbf, mostNbf)) {
+  if (!isWithin(0, maxTolerance)(exp) || !isWithin(0, mostNbf)(nbf)) {
     throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
   }
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
@@ -123,16 +116,4 @@ function readPermissionsPath(path: PermissionsPath = 'permissions'): Permissions
   throw new TypeError(
     "permissionsClaim: write the name of the claim, or the way to it in a list, as in ['realm_access', 'roles'], or a list of such lists",
   );
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
-}
-
-function isTextList(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isText);
-}
-
-function isSeconds(value: unknown, most: number): boolean {
-  return typeof value === 'number' && value >= 0 && value <= most;
 }

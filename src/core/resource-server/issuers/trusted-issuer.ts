@@ -5,7 +5,7 @@ import { checkMembers, type OptionMembers, refuseUndefined } from '../../option-
 import { checkPolicy } from '../../policy/checked-policy.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { IssuerRules } from '../../token/access-token.ts';
-import { readTokenRules, type Subject, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
+import { readTokenRules, type Subject, type TokenRuleOptions, tokenRuleMembers } from './token-rules.ts';
 
 /** Rules for the tokens of one issuer among several. */
 export interface IssuerRuleOptions extends TokenRuleOptions {
@@ -46,7 +46,10 @@ export function isFixed(issuers: unknown): issuers is IssuerList {
 /** Location of an issuer's keys, if it came without keys. */
 export type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'>;
 
-export const ruleNames: readonly string[] = [...tokenRuleNames, 'policy' satisfies keyof IssuerRuleOptions];
+export const ruleNames: readonly string[] = [
+  ...Object.keys(tokenRuleMembers),
+  'policy' satisfies keyof IssuerRuleOptions,
+];
 
 const issuerNames = Object.keys({
   issuer: true,

@@ -8,7 +8,7 @@ import {
   onlyPost,
 } from '../../http/event-post.ts';
 import { namePeer } from '../../http/peer-name.ts';
-import { checkOptionMembers } from '../../option-members.ts';
+import { checkOptionMembers, isText, isTextList, type OptionMembers } from '../../option-members.ts';
 import { Refused } from '../../refused.ts';
 import { requireOwnServer } from '../../resource-server/own-server.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
@@ -38,6 +38,11 @@ type Received = readonly [response: EventResponse, outcome: LogoutOutcome, cause
 
 const maxBodyBytes = 16 * 1024;
 const pathGrammar = /^\/[\w.~!$&'()*+,;=:@/-]*$/;
+const members: OptionMembers<BackchannelLogoutOptions> = {
+  clientIds: [isTextList, 'write at least one client, in an array', 'required'],
+  path: [(value) => isText(value) && pathGrammar.test(value), 'write a path such as /backchannel-logout'],
+  ...{ subject: true, onLogout: true },
+};
 
 const accepted = eventResponse(200);
 const invalid = (status = 400, cause?: unknown): Received => [
@@ -60,22 +65,11 @@ export function openBackchannelLogout(
 ): EventReceiver {
   const caller = 'createBackchannelLogout';
   const rules = requireOwnServer(caller, server);
-  checkOptionMembers<BackchannelLogoutOptions>(caller, options, {
-    ...{ clientIds: true, path: true, subject: true, onLogout: true },
-  });
+  checkOptionMembers<BackchannelLogoutOptions>(caller, options, members);
   const { clientIds, path = '/backchannel-logout', subject = false, onLogout } = options;
   const { revocations, issuers, verifyAgain, readExternalUrl, readClientAddress, now } = rules;
   if (revocations === undefined)
     throw new TypeError(`${caller}: the server has no revocations; write createRevocations()`);
-  if (
-    !Array.isArray(clientIds) ||
-    clientIds.length === 0 ||
-    clientIds.some((id) => typeof id !== 'string' || id === '')
-  ) {
-    throw new TypeError('clientIds: write at least one client, in an array');
-  }
-  if (typeof path !== 'string' || !pathGrammar.test(path))
-    throw new TypeError('path: write a path such as /backchannel-logout');
   const clients = new Set<string>(clientIds);
   const limit = createPeerLimit();
 
