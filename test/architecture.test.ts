@@ -542,7 +542,6 @@ const longFunctions: Readonly<Record<string, number>> = {
   'core/mcp/operation-policy.ts createOperationPolicies': 83,
   'core/resource-server/judgement.ts createJudge': 148,
   'core/revocation/cutoffs.ts createCutoffs': 123,
-  'core/revocation/logout/backchannel-logout.ts openBackchannelLogout': 86,
   'core/revocation/redis-store.ts createRedisRevocationStore': 137,
   'core/revocation/revocations.ts createRevocations': 117,
   'dev/provider/provider.ts configure': 104,
