@@ -12,6 +12,7 @@ import { openReference } from './reference.js';
 import { namesOf, playRevocations, revocationNames } from './revocation.js';
 import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
+import { exchangeRows } from './rows-exchange.js';
 import { gateRows } from './rows-gate.js';
 import { headRows } from './rows-heads.js';
 import { isolationRows } from './rows-isolation.js';
@@ -32,6 +33,7 @@ const rows = [
   ...redisRows,
   ...lifecycleRows,
   ...gateRows,
+  ...exchangeRows,
   ...streamRows,
   ...headRows,
   ...isolationRows,
