@@ -5,7 +5,7 @@ import type { Access, ResourceServer } from '../core/resource-server/resource-se
 import { type BackchannelLogoutOptions, openBackchannelLogout } from '../core/revocation/logout/backchannel-logout.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../core/revocation/signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
-import type { AdapterOptions, Checkpoint, Visitor } from './checkpoint.ts';
+import type { AdapterOptions, Visitor } from './checkpoint.ts';
 import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
 import { createNodeCheckpoint, describeNode } from './node-middleware.ts';
@@ -88,7 +88,11 @@ export function answerAccessErrors(
   options: AuthorizeOptions = {},
 ): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
   const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
-  return (error, request, reply) => sendThrown(checkpoint, error, { request, reply });
+  return (error, request, reply) => {
+    const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
+    if (refusal === undefined) throw error;
+    return send(refusal, reply);
+  };
 }
 
 /**
@@ -169,17 +173,6 @@ function createPlugin(
 function describe(request: JudgedRequest): Visitor<FastifyRequest> {
   // Fastify calls with its own request; the types of the route are not read here.
   return describeNode(request.raw, request.originalUrl, request as FastifyRequest);
-}
-
-/** Sends the refusal for an `AccessError` that a handler has thrown. Throws every other error again. */
-function sendThrown(
-  checkpoint: Checkpoint<FastifyRequest>,
-  error: unknown,
-  { request, reply }: { readonly request: JudgedRequest; readonly reply: JudgedReply },
-): FastifyReply {
-  const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
-  if (refusal === undefined) throw error;
-  return send(refusal, reply);
 }
 
 function send({ status, headers, body }: MetadataAnswer, reply: JudgedReply): FastifyReply {

@@ -58,7 +58,10 @@ interface Reply {
 /** Mounted at every route with a policy, so that no filter of the application changes the refusal. */
 class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
   catch(error: RefusedRequest | AccessError, host: ArgumentsHost): unknown {
-    const refusal = error instanceof RefusedRequest ? error.refusal : describeThrown(error, host);
+    // A refusal that a handler has thrown belongs to a request that a guard admitted.
+    const call = findGuarded(host);
+    const refusal =
+      error instanceof RefusedRequest ? error.refusal : call?.checkpoint.describeThrown(error, call.visitor);
     if (refusal === undefined) throw error;
     const response = host.switchToHttp().getResponse<ServerResponse | Reply>();
     if (!('raw' in response)) return sendRefusal(refusal, response);
@@ -68,12 +71,6 @@ class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
 }
 Catch(RefusedRequest, AccessError)(RefusalFilter);
 export const refusalFilter: ExceptionFilter = new RefusalFilter();
-
-/** Describes the refusal that a handler has thrown, for a request that a guard admitted. */
-function describeThrown(error: AccessError, host: ArgumentsHost): Refusal | undefined {
-  const call = findGuarded(host);
-  return call?.checkpoint.describeThrown(error, call.visitor);
-}
 
 /** Mounted at every route with a policy: without the guard a policy would protect nothing. */
 export const mustBeAdmitted: NestInterceptor = {

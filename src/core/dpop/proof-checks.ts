@@ -21,19 +21,11 @@ export interface ProofRequest {
   readonly walk?: Walk | undefined;
 }
 
-export interface ProofHeaderFacts {
-  readonly header: JsonObject;
-  readonly algorithms: ReadonlySet<string>;
-}
+type ProofHeaderFacts = { readonly header: JsonObject; readonly algorithms: ReadonlySet<string> };
 
-export interface ProofClaimFacts {
+interface ProofClaimFacts {
   readonly claims: JsonObject;
   readonly request: Pick<ProofRequest, 'method' | 'url' | 'ath' | 'now'>;
-}
-
-export interface ProofKeyFacts {
-  readonly jwk: JsonObject;
-  readonly jkt: string;
 }
 
 const maxJtiLength = 256;
@@ -85,7 +77,7 @@ export const proofClaimChecks: readonly Check<ProofClaimFacts>[] = [
 ];
 
 /** RFC 9449 §4.3 (12): the access token is bound to this key. */
-export const proofKeyChecks: readonly Check<ProofKeyFacts>[] = [
+export const proofKeyChecks: readonly Check<{ readonly jwk: JsonObject; readonly jkt: string }>[] = [
   createCheck('proof_key', ({ jwk, jkt }) => findThumbprint(jwk) === jkt),
 ];
 

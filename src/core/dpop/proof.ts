@@ -55,12 +55,6 @@ interface KnownKey {
   readonly headerText: string;
 }
 
-interface ProofClaims {
-  readonly jti: string;
-  readonly iat: number;
-  readonly nonce: string | undefined;
-}
-
 /** One of ML-DSA-87 has 11 KiB. */
 const maxProofLength = 12_288;
 
@@ -117,7 +111,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     if (badClaim !== undefined) return badClaim;
     const unsigned = refuseSignature(jws, request, known);
     if (unsigned !== undefined && walk === undefined) return unsigned;
-    const { jti, iat, nonce } = claims as unknown as ProofClaims; // so are these
+    const { jti, iat, nonce } = claims as JsonObject & { jti: string; iat: number; nonce?: string }; // so are these
     const verdict = nonces && judgeNonce(nonce, nonces, now);
     if (nonces !== undefined) walk?.stage('proof_nonce', verdict);
     const refusal = verdict instanceof Refused ? verdict : walk?.refusal();

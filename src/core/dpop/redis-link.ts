@@ -52,7 +52,7 @@ export async function openLinks(
 export function useClient(client: RedisClientLike): RedisLinks {
   const commands: RedisCommands = {
     // A command sent without a connection would be queued, longer than its caller waits.
-    evalSha: (sha, options) => (client.isReady === false ? rejectOffline() : client.evalSha(sha, options)),
+    evalSha: (sha, options) => (client.isReady === false ? Promise.reject(offline()) : client.evalSha(sha, options)),
     eval: (script, options) => client.eval(script, options),
   };
   return {
@@ -79,9 +79,7 @@ function duplicateOf(
   };
 }
 
-function rejectOffline(): Promise<never> {
-  return Promise.reject(new Error('The client is not connected to Redis'));
-}
+const offline = (): Error => new Error('The client is not connected to Redis');
 
 /** Connects to a URL. Throws `TypeError` for one that is none of Redis, and for TLS options without a `rediss` URL. */
 export function linkTo(redis: Redis, url: string, connection: RedisConnectionOptions = {}): RedisLinks {
@@ -112,9 +110,7 @@ export function linkTo(redis: Redis, url: string, connection: RedisConnectionOpt
   };
 }
 
-function readError(text: string): Error {
-  return new Error(text.replace(/^.*?error: (?:\w*Error: )?/i, ''));
-}
+const readError = (text: string): Error => new Error(text.replace(/^.*?error: (?:\w*Error: )?/i, ''));
 
 function createClient(redis: Redis, target: Target<RedisTarget['kind']>): OwnClient {
   if (target.kind === 'single') return createSingle(redis, target);

@@ -74,7 +74,9 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
   const open = () => {
     if (opened === undefined) {
       const start = options.since === undefined && since === 0 ? now() : since;
-      opened = { horizon: openHorizon(start), key: randomBytes(32).toString('base64url') };
+      // Proofs that were made in the second `start` may have been used before it.
+      const horizon = { since: Math.floor(start) + 1, generation: randomInt(2 ** 32) };
+      opened = { horizon, key: randomBytes(32).toString('base64url') };
     }
     return opened;
   };
@@ -155,7 +157,7 @@ function createUsedProofs(capacity: number) {
 }
 
 /** The time before which a replay store may have forgotten, or has never known, which proofs were used. */
-export interface Horizon {
+interface Horizon {
   /** Seconds since the epoch: a proof with an earlier `iat` may have been used before. */
   readonly since: number;
   /** A random number below 2^32 that stands for this horizon: nonces carry it, and so show that they are younger. */
@@ -164,11 +166,6 @@ export interface Horizon {
 
 /** Seconds by which the clock of another instance may be ahead of this one. */
 const nonceLead = 1;
-
-/** The horizon of a store that begins empty; proofs that were made in the second `start` may have been used before it. */
-export function openHorizon(start: number): Horizon {
-  return { since: Math.floor(start) + 1, generation: randomInt(2 ** 32) };
-}
 
 interface ProofAge {
   /** Seconds since the epoch: the last moment at which the proof is accepted. */
@@ -185,7 +182,7 @@ export function isAfter({ since, generation }: Horizon, { until, readNonce }: Pr
  * Like {@link isAfter}, for a store that only one instance uses. A nonce of another instance counts if it was issued later
  * than the horizon: that instance may have required it.
  */
-export function isAfterStart(horizon: Horizon, now: number, { until, readNonce }: ProofAge): boolean {
+function isAfterStart(horizon: Horizon, now: number, { until, readNonce }: ProofAge): boolean {
   const { since, generation } = horizon;
   if (until - proofLifetime >= since) return true;
   const nonce = readNonce?.();

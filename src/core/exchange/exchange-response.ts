@@ -5,12 +5,6 @@ import { Refused } from '../refused.ts';
 
 export const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token';
 
-/** A token of a response, with its lifetime in seconds. */
-export interface IssuedToken {
-  readonly token: string;
-  readonly lifetime: number;
-}
-
 /** Lifetime of a token whose response does not have one, in seconds. */
 const defaultLifetime = 60;
 const maxTokenLength = 16 * 1024;
@@ -21,10 +15,13 @@ const tokenGrammar = /^[\w.~+/-]+=*$/;
 const refusing: ReadonlySet<unknown> = new Set(['invalid_grant', 'invalid_target', 'invalid_scope']);
 
 /**
- * Reads the response to a token exchange (RFC 8693 §2.2). Throws `ProviderError` if it is neither a new token nor an error about
+ * Reads the response to a token exchange (RFC 8693 §2.2): the token, with its lifetime in seconds. Throws `ProviderError` if it is neither a new token nor an error about
  * the token. `subject` is the caller's token, which must not come back.
  */
-export function readExchange({ status, value }: FormResponse, subject: string): IssuedToken | Refused {
+export function readExchange(
+  { status, value }: FormResponse,
+  subject: string,
+): { readonly token: string; readonly lifetime: number } | Refused {
   if (status === 200) {
     const { access_token: token, token_type: type, issued_token_type: issued } = value;
     const lifetime = readLifetime(value);

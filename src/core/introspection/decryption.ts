@@ -60,7 +60,10 @@ export function createDecryption(options: DecryptionOptions) {
     };
     for (const key of candidates) {
       const opened = await compactDecrypt(token, key, algorithms).catch(() => undefined);
-      if (opened !== undefined) return readInner(Buffer.from(opened.plaintext).toString('latin1'));
+      if (opened === undefined) continue;
+      // The inner token must be signed: anyone can encrypt for a public key.
+      const inner = Buffer.from(opened.plaintext).toString('latin1');
+      return countParts(inner) === 3 ? inner : new Refused('malformed_token');
     }
     return new Refused('encrypted_token');
   };
@@ -80,11 +83,6 @@ function findKeys(header: JsonObject, keys: readonly ReadPrivateKey[]): readonly
     .filter(({ key }) => key.asymmetricKeyType === keyTypes.get(alg))
     .filter((each) => fits(each.kid, kid) && fits(each.alg, alg))
     .map(({ key }) => key);
-}
-
-/** The inner token must be signed: anyone can encrypt for a public key. */
-function readInner(inner: string): string | Refused {
-  return countParts(inner) === 3 ? inner : new Refused('malformed_token');
 }
 
 function countParts(token: string): number {

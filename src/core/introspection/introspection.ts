@@ -104,6 +104,8 @@ const members: OptionMembers<IntrospectionOptions> = {
   ...{ ...outboundMembers, now: true },
 };
 /** RFC 6750 §2.1: nothing else goes out in a call. */
+/** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
+const jwsForm = /^[^.]+\.[^.]*\.[^.]+$/;
 const tokenGrammar = /^[\w.~+/-]+=*$/;
 
 /**
@@ -160,7 +162,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
 
   return {
     ...{ issuer, audience, maxSeconds },
-    handles: (token) => tokens === 'all' || !isJws(token),
+    handles: (token) => tokens === 'all' || !jwsForm.test(token),
     introspect(token, digest, client = '', since = 0) {
       const time = now();
       const known = active.get(digest);
@@ -190,11 +192,6 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running, calls: { ...calls } }),
     close: () => outbound.close(),
   };
-}
-
-/** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
-function isJws(token: string): boolean {
-  return /^[^.]+\.[^.]*\.[^.]+$/.test(token);
 }
 
 function unavailable(cause: ProviderError): Refused {

@@ -4,12 +4,6 @@ import { Refused } from '../refused.ts';
 import type { McpMessages } from './messages.ts';
 import { findNamedMember, type ReadMessage, readHeaderOperations, readMember } from './operations.ts';
 
-/** Values of `Mcp-Method` and `Mcp-Name`, which repeat the operation: one for each time that the request has the header. */
-interface OperationHeaders {
-  readonly method: readonly string[];
-  readonly name: readonly string[];
-}
-
 /** First revision of MCP whose servers compare the headers with the body. */
 const firstRevision = '2026-07-28';
 const revisionForm = /^\d{4}-\d{2}-\d{2}$/;
@@ -19,8 +13,11 @@ const plainForm = /^[\t -~]*$/;
 const encodedGrammar = /^=\?base64\?([A-Za-z\d+/]*={0,2})\?=$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reports whether the headers, if present, repeat what the body states. */
-export function matchesHeaders({ list, isBatch }: McpMessages, { method, name }: OperationHeaders): boolean {
+/** Reports whether `Mcp-Method` and `Mcp-Name`, each with a value for every line of the request, repeat what the body states. */
+export function matchesHeaders(
+  { list, isBatch }: McpMessages,
+  { method, name }: Readonly<Record<'method' | 'name', readonly string[]>>,
+): boolean {
   if (method.length + name.length === 0) return true;
   const [message] = list;
   if (isBatch || message === undefined || method.length > 1 || name.length > 1) return false;

@@ -71,11 +71,6 @@ export const outboundMembers = {
   fetch: true,
 } as const satisfies OptionMembers<OutboundOptions>;
 
-/** Allowed schemes: https only, or plain http too, for keys that are configured as insecure. */
-export interface OutboundSchemes {
-  readonly insecure?: boolean;
-}
-
 /** One request; what is absent is not sent. */
 interface Call extends Pick<FetchInit, 'method'> {
   readonly headers?: Readonly<Record<string, string>>;
@@ -86,9 +81,12 @@ interface Call extends Pick<FetchInit, 'method'> {
 
 /**
  * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
- * A malformed option: `TypeError`.
+ * `insecure` allows plain http too. A malformed option: `TypeError`.
  */
-export function createOutbound(options: OutboundOptions & OutboundSchemes & ClientIdentity = {}, connections?: number) {
+export function createOutbound(
+  options: OutboundOptions & ClientIdentity & { readonly insecure?: boolean } = {},
+  connections?: number,
+) {
   // The connections of a `fetch` of the caller's are not ours to close.
   const { fetch, close } = options.fetch === undefined ? createClient(options, connections) : { fetch: options.fetch };
   const inFlight = new Set<AbortController>();

@@ -10,14 +10,12 @@ export interface ChosenProxy {
   readonly variable: 'HTTPS_PROXY' | 'HTTP_PROXY';
 }
 
-/** Finds the proxy for a URL; `undefined` for a direct connection. */
-export type ChooseProxy = (url: string) => ChosenProxy | undefined;
-
 /**
  * Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY, lower case first; HTTP_PROXY serves if HTTPS_PROXY is absent. NO_PROXY takes
- * names, suffixes, addresses and CIDR ranges, each with or without a port. Throws `TypeError` for a malformed address.
+ * names, suffixes, addresses and CIDR ranges, each with or without a port. Returns the function that finds the proxy for a URL;
+ * `undefined` for a direct connection. Throws `TypeError` for a malformed address.
  */
-export function createProxyChoice(environment: Environment): ChooseProxy {
+export function createProxyChoice(environment: Environment): (url: string) => ChosenProxy | undefined {
   const http = readProxy(environment, 'HTTP_PROXY');
   const https = readProxy(environment, 'HTTPS_PROXY') ?? http;
   if (https === undefined) return () => undefined;

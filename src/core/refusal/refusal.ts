@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { attempt } from '../attempt.ts';
 import { AccessError, type Reason } from '../failures.ts';
-import { parseAuthorizationScheme, type Scheme } from '../http/credentials.ts';
+import { readScheme } from '../http/credentials.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
@@ -62,7 +62,7 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const refused = error instanceof AccessError ? error : new Refused('unexpected');
     const { reason, failure, stepUp } = refused;
     const { policy, realm = settings.challenge.realm } = context;
-    const scheme = usedScheme(request);
+    const scheme = readScheme(request.headers.get('authorization') ?? '');
     const link = findMetadataLink(describeRefusal);
     const metadataUrl =
       context.metadataUrl ?? (link === 'request' ? findMetadataUrl(settings, request, context) : link?.url);
@@ -108,9 +108,4 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   }
   if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
   return { reason, status, headers, body };
-}
-
-function usedScheme(request: ResourceRequest): Scheme | undefined {
-  const value = request.headers.get('authorization') ?? '';
-  return parseAuthorizationScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
 }

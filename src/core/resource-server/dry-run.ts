@@ -65,14 +65,8 @@ export async function dryRun(rules: JudgementRules, call: DryCall) {
 
 export type DryRun = Awaited<ReturnType<typeof dryRun>>;
 
-interface Walked {
-  readonly rules: JudgementRules;
-  readonly call: DryCall;
-  readonly trusted: AccessTokenRules | undefined;
-}
-
 /** Returns the inputs of the steps. Claims are verified only if `isVerified`. */
-function gather(walk: Walk, walked: Walked) {
+function gather(walk: Walk, walked: { rules: JudgementRules; call: DryCall; trusted: AccessTokenRules | undefined }) {
   const opened = resultOf(walk, 'introspection');
   const credentials = resultOf(walk, 'credentials');
   const claims: JsonObject | undefined = opened?.claims ?? resultOf(walk, 'claims_form');

@@ -7,8 +7,6 @@ import { pickByPlatform } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { type AccessTokenRules, missingKeys } from '../token/access-token.ts';
 
-export type RefetchKeys = ReturnType<typeof createRefetchKeys>;
-
 export type VerifyAgain = ReturnType<typeof createVerifyAgain>;
 
 interface Sender {
@@ -59,7 +57,7 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
  * Creates the function that verifies again once the keys are fetched; `undefined` if they are not. A first fetch may have
  * read them from a cache, where the token's key is not yet.
  */
-export function createVerifyAgain(refetch: RefetchKeys, source: 'provider' | 'cache') {
+export function createVerifyAgain(refetch: ReturnType<typeof createRefetchKeys>, source: 'provider' | 'cache') {
   return <T>(refused: Refused, trusted: AccessTokenRules, sender: Sender & { readonly verify: () => T | Refused }) =>
     refetch(refused, trusted, sender)?.then(() => {
       const again = sender.verify();

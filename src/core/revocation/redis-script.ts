@@ -128,14 +128,8 @@ export async function writeRecords(
   return { identity: String(identity), foreign: Number(foreign) };
 }
 
-/** Values that were read from Redis. */
-export interface ReadRecords {
-  readonly records: readonly RevocationRecord[];
-  /** Values that are not records, as keys and values in turn. */
-  readonly foreign: readonly string[];
-}
-
-export async function* scanRecords(commands: RedisCommands): AsyncGenerator<ReadRecords> {
+/** Reads all records, and `foreign` values that are none, as keys and values in turn. */
+export async function* scanRecords(commands: RedisCommands) {
   let cursor = '0';
   do {
     const response = await runScan(commands, { keys: keys.slice(0, 1), arguments: [cursor, recordsPerScan] });

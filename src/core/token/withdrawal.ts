@@ -4,11 +4,6 @@ import type { RevocationParts } from '../revocation/revocations.ts';
 import type { ValidToken } from './access-token.ts';
 import type { RegisteredClaims } from './claims.ts';
 
-/** Token that is valid except that it may have been withdrawn. */
-export type WithdrawableToken = Pick<ValidToken, 'claims'> & {
-  readonly verifiedBy: { readonly kid: string | undefined };
-};
-
 /** A valid token, for the application's own check. */
 export interface RevocableToken {
   readonly claims: RegisteredClaims;
@@ -26,7 +21,8 @@ type Outcome = Refused | undefined;
 
 export interface WithdrawalStep {
   readonly id: 'revocation' | 'is_revoked';
-  readonly refuse: (token: WithdrawableToken) => Outcome | Promise<Outcome>;
+  /** The token is valid except that it may have been withdrawn. */
+  readonly refuse: (token: Pick<ValidToken, 'claims' | 'verifiedBy'>) => Outcome | Promise<Outcome>;
 }
 
 /** The order in which a token can turn out to be withdrawn: lifetime and cutoffs, the application's own check. */

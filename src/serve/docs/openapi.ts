@@ -113,6 +113,7 @@ function refusalResponse(status: number, rows: readonly Failure[], errorBody: Er
   );
   const challenged = status === 401 || status === 403;
   const [first] = bodies;
+  const unique = [...new Set(bodies.map(({ body }) => body))];
   return {
     description: [...new Set(rows.map(({ error }) => error ?? 'no credentials'))].join(', '),
     ...(challenged && {
@@ -123,13 +124,9 @@ function refusalResponse(status: number, rows: readonly Failure[], errorBody: Er
       content: {
         [first.contentType]: {
           schema: { type: 'object' },
-          examples: Object.fromEntries(uniqueBodies(bodies.map(({ body }) => body))),
+          examples: Object.fromEntries(unique.map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }])),
         },
       },
     }),
   };
-}
-
-function uniqueBodies(bodies: readonly string[]): readonly (readonly [string, Json])[] {
-  return [...new Set(bodies)].map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }]);
 }

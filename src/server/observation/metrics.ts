@@ -11,11 +11,6 @@ export type MetricsSnapshot = readonly Family[];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Returns one object per label part, such as `{reason="expired"}`. Default: the empty string. */
-interface Labelled<T> {
-  series(labels?: string): T;
-}
-
 /** Upper bounds in seconds: from a cached decision to a fetch of keys. */
 const bucketBounds = [
   ...[0.000_01, 0.000_025, 0.000_05],
@@ -27,22 +22,17 @@ const bucketBounds = [
 ];
 
 /** Observations in seconds, by buckets. */
-interface Histogram {
-  observe(seconds: number): void;
-  read(labels: string): Readonly<Record<string, number>>;
-}
-
-function createHistogram(): Histogram {
+function createHistogram() {
   const counts = new Float64Array(bucketBounds.length + 1);
   let sum = 0;
   return {
-    observe(seconds) {
+    observe(seconds: number): void {
       let index = 0;
       while (seconds > (bucketBounds[index] ?? Number.POSITIVE_INFINITY)) index++;
       counts[index] = (counts[index] ?? 0) + 1;
       sum += seconds;
     },
-    read(labels) {
+    read(labels: string): Readonly<Record<string, number>> {
       const series: Record<string, number> = {};
       const start = labels === '' ? '{' : `${labels.slice(0, -1)},`;
       let count = 0;
@@ -63,14 +53,15 @@ export function createMetrics() {
     family: Pick<Family, 'name' | 'help' | 'type'>,
     create: () => T,
     read: (labels: string, series: T) => Readonly<Record<string, number>>,
-  ): Labelled<T> => {
+  ) => {
     const all = new Map<string, T>();
     readers.push(() => ({
       ...family,
       series: Object.assign({}, ...Array.from(all, ([labels, series]) => read(labels, series))),
     }));
     return {
-      series(labels = '') {
+      /** Returns one object per label part, such as `{reason="expired"}`. */
+      series(labels = ''): T {
         const known = all.get(labels);
         if (known !== undefined) return known;
         const series = create();

@@ -1,9 +1,8 @@
-import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../core/dpop/replay.ts';
+import { createMemoryReplayStore, type ReplayStore } from '../../core/dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop/replay-redis.ts';
 import { messageOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
-import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 
 export interface OpenedReplay {
@@ -16,11 +15,14 @@ export async function openReplay(context: ProcessContext): Promise<OpenedReplay>
   const { log, metrics } = context;
   const { replayStore } = context.settings;
   if (replayStore !== 'off' && replayStore !== 'memory') return openRedis(context);
-  const store = replayStore === 'off' ? replayStore : openMemory(metrics);
-  if (store === 'off') {
+  const close = (): void => {};
+  if (replayStore === 'off') {
     log.write('warn', 'replay_store_off', { effect: 'a DPoP proof can be used again until it is too old' });
+    return { store: 'off', close };
   }
-  return { store, close: () => {} };
+  const store = createMemoryReplayStore();
+  metrics.gauge('portcullis_replay_store_entries', 'Recorded proofs.', () => store.size);
+  return { store, close };
 }
 
 export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
@@ -29,12 +31,6 @@ export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
 
 /** Readiness check of an unreachable store. */
 export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests get 503' } as const;
-
-function openMemory(metrics: Metrics): MemoryReplayStore {
-  const store = createMemoryReplayStore();
-  metrics.gauge('portcullis_replay_store_entries', 'Recorded proofs.', () => store.size);
-  return store;
-}
 
 async function openRedis({ settings, log, metrics }: ProcessContext): Promise<OpenedReplay> {
   const redis = await createRedisReplayStore(settings.replayStore, {

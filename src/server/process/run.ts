@@ -73,7 +73,10 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
   const limit = createConnectionLimit(context);
   const admin = await openAdmin(context, { service, keySource, owned, opened, limit });
   const http = await openHttpOptions(context, service, limit);
-  const api = await open((address) => listen({ ...http, ...address }), readApi(options));
+  const { host, port } = options.settings;
+  const descriptor = findActivatedSocket(options.environment);
+  const place = { host, port, descriptor, settings: apiAddress };
+  const api = await open((address) => listen({ ...http, ...address }), place);
   announce(options, api.url, admin?.url);
   service.fetchKeys();
   await shutdown.requested;
@@ -131,12 +134,6 @@ interface NamedAddress extends ListenAddress {
 
 const apiAddress: AddressSettings = { host: 'HOST', port: 'PORT' };
 const adminAddress: AddressSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' };
-
-function readApi({ settings, environment }: RunOptions): NamedAddress {
-  const { host, port } = settings;
-  const descriptor = findActivatedSocket(environment);
-  return { host, port, descriptor, settings: apiAddress };
-}
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
   const { settings, ...place } = address;

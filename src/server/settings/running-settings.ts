@@ -1,11 +1,8 @@
+import type { Log } from '../observation/log.ts';
 import type { EffectiveSetting } from './setting-report.ts';
 import { readCommand, type SettingRow } from './setting-row.ts';
 import { settingTable } from './setting-table.ts';
 import type { Settings, SettingsResult } from './settings.ts';
-
-interface SettingLog {
-  write(level: 'warn', event: string, fields: Readonly<Record<string, string>>): void;
-}
 
 const rows: readonly SettingRow[] = Object.values(settingTable);
 
@@ -13,7 +10,7 @@ const rows: readonly SettingRow[] = Object.values(settingTable);
 export function warnOfSettings(
   { misspellings, effective, settings }: Omit<Extract<SettingsResult, { kind: 'settings' }>, 'kind'>,
   command: 'serve' | 'gate',
-  log: SettingLog,
+  log: Pick<Log, 'write'>,
 ): void {
   for (const { name, likely } of misspellings) {
     log.write('warn', 'setting_unknown', { variable: name, fix: `It has no effect. Did you mean ${likely}?` });

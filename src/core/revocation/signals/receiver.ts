@@ -32,9 +32,7 @@ export interface Signals extends EventReceiver {
 }
 
 const prefix = '/shared-signals/';
-export const signalsRoute = `${prefix}<stream>`;
-export const servesSignals = (path: string): boolean => path.startsWith(prefix);
-export const maxSignalBytes = 64 * 1024;
+const maxSignalBytes = 64 * 1024;
 
 const accepted = eventResponse(202);
 const unknownStream = eventResponse(404);
@@ -76,8 +74,8 @@ export function openSignals(
 
   return {
     streams,
-    route: signalsRoute,
-    serves: servesSignals,
+    route: `${prefix}<stream>`,
+    serves: (path) => path.startsWith(prefix),
     async respond(post, path) {
       const stream = streams.find(({ options: { name } }) => path === prefix + name);
       if (stream === undefined) return unknownStream;

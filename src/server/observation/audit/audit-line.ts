@@ -25,14 +25,9 @@ const tokenFacts = ['entry', 'scopes'] as const;
 
 export type FormatAuditLine = (decision: AuditDecision, time: number) => string;
 
-interface TokenPart {
-  readonly decision: AuditDecision;
-  readonly text: string;
-}
-
 /** Creates the formatter. The part of a token is cached with its claims, so that it is hashed once. */
 export function createAuditFormat(describeIdentity: DescribeIdentity, writesPath = true): FormatAuditLine {
-  const cached = new WeakMap<JsonObject, TokenPart>();
+  const cached = new WeakMap<JsonObject, { readonly decision: AuditDecision; readonly text: string }>();
 
   const describeToken = (decision: AuditDecision, length: number, most: number) => {
     const { claims, entry } = decision;
