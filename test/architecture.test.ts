@@ -538,7 +538,6 @@ describe('house rules', () => {
 const longFunctions: Readonly<Record<string, number>> = {
   'core/introspection/fair-calls.ts createFairCalls': 96,
   'core/keys/key-set.ts resumeKeySet': 138,
-  'core/keys/refresher.ts createRefresher': 84,
   'core/mcp/operation-policy.ts createOperationPolicies': 83,
   'core/resource-server/judgement.ts createJudge': 148,
   'core/revocation/cutoffs.ts createCutoffs': 123,

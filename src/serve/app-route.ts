@@ -7,18 +7,7 @@ import type { Answer, Exchange, HeaderList, Route } from '../server/http/exchang
 import type { Settings } from '../server/settings/settings.ts';
 
 export interface AppOptions {
-  readonly settings: Pick<
-    Settings,
-    | 'variant'
-    | 'audience'
-    | 'customClaim'
-    | 'docs'
-    | 'corsOrigins'
-    | 'errorBody'
-    | 'dpopAlgorithms'
-    | 'issuer'
-    | 'jwksUri'
-  >;
+  readonly settings: Settings;
   readonly mode: DpopMode;
   readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;

@@ -3,7 +3,7 @@ import { version } from '../core/version.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
-import { describeReadyKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
+import { describeReadyKeys } from '../server/keys/service-keys.ts';
 import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
@@ -14,20 +14,17 @@ import { labelSettings, nameSettings } from '../server/settings/setting-names.ts
 import type { Endpoint } from '../server/variants/endpoints.ts';
 import { createApp } from './app.ts';
 
-export const serveCommand: Command = {
-  name: 'serve',
-  createService,
-};
+export const serveCommand: Command = { name: 'serve', createService };
 
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, replay } = options;
   const { variant, issuer, jwksUri } = settings;
   const domainName = variant.names.domain;
-  const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer, { jwksUri });
   if (keys === undefined) warnOfScheme(log, domainName);
+  const noIssuer = `none: ${domainName} has a scheme; remove "https://"`;
 
   const parts = openServiceParts(options);
   const { mode } = readDpop(settings);
@@ -39,7 +36,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     resourceServer,
     readExternalUrl: createReadExternalUrl({
       trust: settings.trustProxy,
-      ...(externalUrl !== undefined && { pinned: externalUrl }),
+      ...(settings.externalUrl !== '' && { pinned: settings.externalUrl }),
     }),
     version,
   });
@@ -65,7 +62,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       const away = isReplayUnreachable(replay);
       const loading = options.revocations?.status().loaded === false;
       const checks = {
-        keys: describeKeys(keys, settings.algorithms, domainName),
+        keys: keys === undefined ? noIssuer : describeReadyKeys(keys, settings.algorithms),
         ...(loading && { revocation: 'the cutoffs are not loaded yet' }),
         ...(away && replayUnreachable),
       };
@@ -86,11 +83,6 @@ function warnOfScheme(log: Log, name: string): void {
     effect: 'every access token is refused as invalid_issuer',
     fix: `Remove "https://" from ${name}: it is only the host of the provider.`,
   });
-}
-
-function describeKeys(keys: ServiceKeys | undefined, enabled: readonly string[], name: string): string {
-  if (keys === undefined) return `none: ${name} has a scheme; remove "https://"`;
-  return describeReadyKeys(keys, enabled);
 }
 
 function describeEndpoints(endpoints: readonly Endpoint[]): readonly RouteView[] {

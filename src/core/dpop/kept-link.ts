@@ -62,9 +62,7 @@ export function keepLink(
 
   return {
     /** The link, once it is prepared. */
-    get ready(): RedisLink | undefined {
-      return ready;
-    },
+    ready: (): RedisLink | undefined => ready,
     /** Reports whether a link was neither given up nor closed. */
     isCurrent: (each: RedisLink): boolean => each === link,
     /** Opens the first link. */

@@ -111,7 +111,7 @@ export async function createRedisReplayStore(
       return horizon?.generation ?? 0;
     },
     async witness(jkt, jti, until, readNonce) {
-      const asked = kept.ready;
+      const asked = kept.ready();
       if (asked === undefined) return refuse(new Error('There is no connection to Redis'));
       const record = `${names.records}${hash('sha256', replayName(jkt, jti), 'base64url')}`;
       const answersBefore = answers;
@@ -128,7 +128,7 @@ export async function createRedisReplayStore(
       }
     },
     get connected() {
-      return kept.ready !== undefined;
+      return kept.ready() !== undefined;
     },
     get errors() {
       return errors;

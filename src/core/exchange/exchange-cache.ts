@@ -40,9 +40,6 @@ interface Owner {
 export interface ExchangeEntry extends CachedExchange {
   /** False once it has left the cache. */
   isCached: boolean;
-}
-
-interface Entry extends ExchangeEntry {
   readonly subject: string;
   readonly caller: string;
   readonly owner: Owner;
@@ -67,7 +64,7 @@ const partsPerCache = 16;
 export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
   const part = maxBytes / partsPerCache;
   const owners = new Map<string, Owner>();
-  const entries = new LRUCache<string, Entry>({
+  const entries = new LRUCache<string, ExchangeEntry>({
     maxSize: maxBytes,
     dispose(entry, key) {
       const { caller, owner, size, release } = entry;

@@ -43,7 +43,7 @@ export function openExchange(
   const prefix = cache.open();
   const inFlight = new Map<string, Promise<Result>>();
   /** The last entry of each verified token: the runtime finds an object faster than a string. */
-  const recent = new WeakMap<object, RecentEntry>();
+  const recent = new WeakMap<object, { target: PreparedTarget; entry: ExchangeEntry; result: Result; until: number }>();
 
   /** Requests a token once it has its turn. */
   function start(key: ExchangeKey, admitted: AdmittedToken, target: PreparedTarget): Result | Promise<Result> {
@@ -140,14 +140,6 @@ function createCachedExchange(
     const late = refuseEnded(admitted, { now, until: 'expiry' });
     return late ?? (isRevoked ? new Refused('exchange_unavailable', { context: { why: 'revocation' } }) : result);
   };
-}
-
-interface RecentEntry {
-  readonly target: PreparedTarget;
-  readonly entry: ExchangeEntry;
-  readonly result: Result;
-  /** Seconds since the epoch. */
-  readonly until: number;
 }
 
 /** Seconds until the cache is queried again, which evicts what is not used. */

@@ -121,11 +121,7 @@ export function createFairCalls(options: FairCallsOptions) {
         waiting++;
       });
     },
-    get running(): number {
-      return running;
-    },
-    get clients(): number {
-      return clients.size;
-    },
+    running: (): number => running,
+    clients: (): number => clients.size,
   };
 }

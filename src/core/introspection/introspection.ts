@@ -189,7 +189,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       inFlight.set(flight, settled);
       return settled;
     },
-    status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running, calls: { ...calls } }),
+    status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running(), calls: { ...calls } }),
     close: () => outbound.close(),
   };
 }

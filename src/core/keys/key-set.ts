@@ -185,12 +185,8 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     if (jwks.entries.length === 0) throw new ProviderError('no_usable_keys');
     const lifetime = clampLifetime(maxAge);
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
-    loaded = {
-      ...jwks,
-      at: startedAt,
-      lifetime,
-      freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
-    };
+    const freshUntil = mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime;
+    loaded = { ...jwks, at: startedAt, lifetime, freshUntil };
     emit({ type: 'fetched', keys: jwks.entries.length, dropped: jwks.dropped.length, seconds: now() - startedAt });
     cache?.write(jwks.entries, now() - startedAt, maxAge);
     return mode === 'once' ? Number.POSITIVE_INFINITY : untilRefresh(lifetime, random());
@@ -214,7 +210,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
 
   /** End of stale-while-error (RFC 5861 §4): only an error that was seen allows old keys. */
   function staleUntil({ freshUntil }: Loaded): number {
-    const { failure } = refresher;
+    const { failure } = refresher.state();
     if (failure === undefined) return Number.NEGATIVE_INFINITY;
     return Math.min(freshUntil + staleSeconds, failure.at + watchedSeconds);
   }
@@ -225,7 +221,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   }
 
   function isRetryDue(): boolean {
-    const { failure, lastAttemptAt } = refresher;
+    const { failure, lastAttemptAt } = refresher.state();
     return now() >= (failure?.retryAt ?? lastAttemptAt);
   }
 
@@ -243,11 +239,11 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     async ready() {
       if (usableAt(now())) return;
       await refetch();
-      if (!usableAt(now())) throw refresher.failure?.error ?? new ProviderError('closed');
+      if (!usableAt(now())) throw refresher.state().failure?.error ?? new ProviderError('closed');
     },
     status() {
       const time = now();
-      const error = refresher.failure?.error;
+      const error = refresher.state().failure?.error;
       return {
         usable: usableAt(time),
         fresh: loaded !== undefined && time < loaded.freshUntil,
@@ -261,16 +257,9 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     fetched: () => (loaded === undefined ? undefined : describe(loaded, now())),
     save() {
       const at = now();
-      const { lastAttemptAt, failure, dueAt } = refresher;
       const fetched = loaded === undefined ? undefined : JSON.stringify(describe(loaded, at));
-      return {
-        fetched,
-        at,
-        forcedAgainAt: bucket.againAt,
-        droppedBefore,
-        jwksUri,
-        refresher: { lastAttemptAt, failure, dueAt },
-      };
+      const forcedAgainAt = bucket.againAt;
+      return { fetched, at, forcedAgainAt, droppedBefore, jwksUri, refresher: refresher.state() };
     },
     close() {
       refresher.stop();

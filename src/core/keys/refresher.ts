@@ -111,15 +111,7 @@ export function createRefresher(options: RefresherOptions) {
 
   schedule(Math.max(0, dueAt - now()));
   return {
-    get dueAt() {
-      return dueAt;
-    },
-    get lastAttemptAt() {
-      return lastAttemptAt;
-    },
-    get failure() {
-      return failure;
-    },
+    state: (): RefresherState => ({ lastAttemptAt, failure, dueAt }),
     attempts,
     /** Waits for the attempt in flight, or makes one if `isAllowed` then permits it. Never rejects. */
     request(isAllowed: () => boolean): Promise<void> | undefined {

@@ -151,9 +151,7 @@ export function createCutoffs(lifetime: number) {
         }
       }
     },
-    get size(): number {
-      return size;
-    },
+    size: (): number => size,
   };
 }
 

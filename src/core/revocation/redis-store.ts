@@ -85,7 +85,7 @@ export async function createRedisRevocationStore(
       return;
     }
     aliveAt = performance.now();
-    if (kept.ready === from) follower?.onContact();
+    if (kept.ready() === from) follower?.onContact();
   };
 
   /** Loads everything. Called after subscribing, so that no change is missed in between. */
@@ -159,8 +159,9 @@ export async function createRedisRevocationStore(
   };
 
   const requireLink = (): RedisLink => {
-    if (kept.ready === undefined) throw new Error('There is no connection to Redis');
-    return kept.ready;
+    const link = kept.ready();
+    if (link === undefined) throw new Error('There is no connection to Redis');
+    return link;
   };
 
   return {
@@ -176,7 +177,7 @@ export async function createRedisRevocationStore(
     },
     unfollow: kept.close,
     get connected() {
-      return kept.ready !== undefined;
+      return kept.ready() !== undefined;
     },
   };
 }

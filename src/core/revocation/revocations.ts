@@ -155,7 +155,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       const corrected: RevocationRecord[] = [];
       for (const record of records) {
         const checked = checkRecord(record, { now: seconds, clockTolerance, maxTokenLifetime });
-        if (checked !== undefined && cutoffs.size < 2 * maxRecords) cutoffs.add(checked, seconds);
+        if (checked !== undefined && cutoffs.size() < 2 * maxRecords) cutoffs.add(checked, seconds);
         if (checked?.[3] === record[3]) continue;
         invalid++;
         if (checked !== undefined) corrected.push(checked);
@@ -176,9 +176,9 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
 
   const write = async (records: readonly RevocationRecord[]): Promise<void> => {
     try {
-      if (cutoffs.size >= maxRecords) cutoffs.expire(now());
+      if (cutoffs.size() >= maxRecords) cutoffs.expire(now());
       const isNew = ([scope, kind, name]: RevocationRecord): boolean => cutoffs.markOf(scope, kind, name) === undefined;
-      if (cutoffs.size + records.filter(isNew).length > maxRecords) throw new RevocationsFull();
+      if (cutoffs.size() + records.filter(isNew).length > maxRecords) throw new RevocationsFull();
       await store.write(records);
     } catch (error) {
       if (error instanceof RevocationsFull) rejected++;
@@ -236,7 +236,7 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
     },
     ready: () => whenLoaded,
     status: () => ({
-      ...{ cutoffs: cutoffs.size, loaded, rejected, invalid },
+      ...{ cutoffs: cutoffs.size(), loaded, rejected, invalid },
       secondsWithoutContact: withoutContact(),
     }),
     close: () => store.unfollow(follower),

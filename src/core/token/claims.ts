@@ -219,19 +219,16 @@ export interface Confirmation {
 
 export type CertificateBinding = 'off' | 'on';
 
-export interface BindingFacts extends Confirmation {
-  readonly scheme: Scheme;
-  /** Thumbprint of the certificate that the client presented. */
-  readonly presented: string | undefined;
-}
-
-/** Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is checked after these. */
-export const certificateChecks: readonly Check<Pick<BindingFacts, 'certificate' | 'presented'>>[] = [
+/**
+ * Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is checked after these. `presented`: thumbprint of
+ * the client's certificate.
+ */
+export const certificateChecks: readonly Check<{ certificate: string | undefined; presented: string | undefined }>[] = [
   createCheck('certificate_presented', ({ presented }) => presented !== undefined),
   createCheck('certificate', ({ certificate, presented }) => presented === certificate),
 ];
 
-export const bindingChecks: readonly Check<Pick<BindingFacts, 'jkt' | 'scheme'>>[] = [
+export const bindingChecks: readonly Check<{ jkt: string | undefined; scheme: Scheme }>[] = [
   createCheck('bound_scheme', ({ jkt, scheme }) => jkt === undefined || scheme === 'DPoP'),
   createCheck('unbound_scheme', ({ jkt, scheme }) => jkt !== undefined || scheme === 'Bearer'),
 ];

@@ -152,8 +152,7 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
     const { stream } = event;
     if (event.type === 'received') received.series(`{stream="${stream}",outcome="${event.outcome}"}`).value++;
     if (event.type === 'failed') {
-      const message = event.cause instanceof Error ? event.cause.message : 'unknown';
-      log.write('warn', 'signals_stream_failed', { stream, message });
+      log.write('warn', 'signals_stream_failed', { stream, message: messageOf(event.cause) });
     }
     if (event.type === 'opened') log.write('info', 'signals_stream_opened', { stream });
   };

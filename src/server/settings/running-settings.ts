@@ -1,4 +1,3 @@
-import type { Log } from '../observation/log.ts';
 import type { EffectiveSetting } from './setting-report.ts';
 import { readCommand, type SettingRow } from './setting-row.ts';
 import { settingTable } from './setting-table.ts';
@@ -10,7 +9,7 @@ const rows: readonly SettingRow[] = Object.values(settingTable);
 export function warnOfSettings(
   { misspellings, effective, settings }: Omit<Extract<SettingsResult, { kind: 'settings' }>, 'kind'>,
   command: 'serve' | 'gate',
-  log: Pick<Log, 'write'>,
+  log: { write(level: 'warn', event: string, fields: Readonly<Record<string, string>>): void },
 ): void {
   for (const { name, likely } of misspellings) {
     log.write('warn', 'setting_unknown', { variable: name, fix: `It has no effect. Did you mean ${likely}?` });

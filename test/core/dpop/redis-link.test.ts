@@ -94,5 +94,5 @@ it('a link that is closed while it is prepared → not used', async () => {
   kept.close();
   finish();
   await prepared;
-  expect([kept.ready, events]).toEqual([undefined, ['destroyed']]);
+  expect([kept.ready(), events]).toEqual([undefined, ['destroyed']]);
 });

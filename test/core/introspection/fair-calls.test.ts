@@ -36,7 +36,7 @@ describe('calls that take turns', () => {
     for (const name of ['a1', 'a2', 'a3']) void run('a', name);
     void run('b', 'b1');
     expect(started).toEqual(['a1', 'b1']);
-    expect(calls.running).toBe(2);
+    expect(calls.running()).toBe(2);
     await end('a1');
     expect(started).toEqual(['a1', 'b1', 'a2']);
   });
@@ -74,9 +74,9 @@ describe('calls that take turns', () => {
     void run('a', 'a1');
     void run('b', 'b1');
     for (let index = 0; index < 100; index++) expect(run(`c${index}`, 'never')).toBeUndefined();
-    expect(calls.clients).toBe(2);
+    expect(calls.clients()).toBe(2);
     for (const name of ['a1', 'b1']) await end(name);
-    expect(calls.clients).toBe(0);
+    expect(calls.clients()).toBe(0);
   });
 
   it('no turn in time → too late, and it takes no turn later', async () => {

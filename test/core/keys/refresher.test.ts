@@ -108,7 +108,7 @@ it('a timer that is a number, as some runtimes have it → the attempt has succe
   for (const each of settle) each.ok(8);
   await attempt;
   setTimer.mockRestore();
-  expect(refresher.failure).toBeUndefined();
+  expect(refresher.state().failure).toBeUndefined();
   expect(refresher.attempts).toEqual({ ok: 1, failed: 0 });
   refresher.stop();
 });

@@ -270,6 +270,6 @@ describe('records', () => {
   it('a kind of a later release → ignored', () => {
     const cutoffs = createCutoffs(60);
     cutoffs.add([issuer, 'tenant', 'a', 1, start + 60], start);
-    expect(cutoffs.size).toBe(0);
+    expect(cutoffs.size()).toBe(0);
   });
 });

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { refuseByFirst } from '../../../src/core/checks.ts';
 import type { RegisteredClaims } from '../../../src/core/token/claims.ts';
 import {
-  type BindingFacts,
   bindingChecks,
   type CertificateBinding,
   certificateChecks,
@@ -105,6 +104,9 @@ describe('cnf with a certificate (RFC 8705 §3.1)', () => {
     expect(readConfirmation(claims(cnf), 'on')).toMatchObject({ reason: 'malformed_cnf' });
   });
 });
+
+type FactsOf<C> = C extends readonly { passes: (facts: infer F) => boolean }[] ? F : never;
+type BindingFacts = FactsOf<typeof bindingChecks> & FactsOf<typeof certificateChecks>;
 
 describe('a binding', () => {
   const other = 'A'.repeat(43);

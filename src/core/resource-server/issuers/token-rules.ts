@@ -1,5 +1,14 @@
 import { readAlgorithms, type TokenAlg, tokenAlgs } from '../../jose/jws.ts';
-import { checkMembers, isText, isTextList, isWithin, type OptionMembers } from '../../option-members.ts';
+import {
+  checkMembers,
+  checkValues,
+  isText,
+  isTextList,
+  isWithin,
+  type OptionCheck,
+  type OptionMembers,
+  oneOf,
+} from '../../option-members.ts';
 import type { IssuerRules } from '../../token/access-token.ts';
 import type { TokenProfile } from '../../token/claims.ts';
 import type { PermissionsPath } from '../../token/grants.ts';
@@ -50,16 +59,19 @@ export interface TokenRuleOptions {
   readonly profile?: TokenProfile;
 }
 
+const claimName: OptionCheck = [isText, 'write the name of the claim'];
 export const tokenRuleMembers = {
-  ...({ audience: true, clientIds: true, clientIdClaim: true, algorithms: true, clockTolerance: true } as const),
-  ...({ subject: true, scopeClaim: true, permissionsClaim: true, profile: true } as const),
-} satisfies OptionMembers<TokenRuleOptions>;
+  ...({ audience: true, clientIds: true, clientIdClaim: claimName, algorithms: true, clockTolerance: true } as const),
+  ...({ subject: oneOf('required', 'optional'), scopeClaim: claimName, permissionsClaim: true } as const),
+  profile: [(value: unknown) => value === 'rfc9068', 'write rfc9068, or leave it out'],
+} as const satisfies OptionMembers<TokenRuleOptions>;
 
 /** Recipients of tokens: at least one of the two is required. */
 export type Recipients = { readonly clientIds: readonly string[] } | { readonly audience: string | readonly string[] };
 
 /** The rules for tokens of any issuer. Throws `TypeError` for invalid options. */
 export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
+  checkValues(options, tokenRuleMembers);
   const { clockTolerance: both = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
   const { exp, nbf } = typeof both === 'number' ? { exp: both, nbf: both } : both;
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
@@ -67,12 +79,7 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   if (!isWithin(0, maxTolerance)(exp) || !isWithin(0, mostNbf)(nbf)) {
     throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
   }
-  if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
   if (typeof both === 'object') checkMembers('clockTolerance', both, ['exp', 'nbf']);
-  for (const [name, claim] of Object.entries({ scopeClaim, clientIdClaim })) {
-    if (claim !== undefined && !isText(claim)) throw new TypeError(`${name}: write the name of the claim`);
-  }
-  if (profile !== undefined && profile !== 'rfc9068') throw new TypeError('profile: write rfc9068, or leave it out');
   if (profile !== undefined && subject === 'optional') {
     throw new TypeError('subject: the profile rfc9068 demands it; leave out one of the two');
   }

@@ -3,22 +3,12 @@ import type { AuditFile } from './audit-file.ts';
 /** Behaviour while lines cannot be written: refuse requests that need a token, or drop the lines. */
 export type AuditFull = 'block' | 'drop';
 
-/** Lines that wait for the file. A line is written completely before the next one. */
-export interface AuditQueue {
-  add(line: string): void;
-  write(file: AuditFile): unknown;
-  /** The next file gets the line of a partial write from its start. */
-  restart(file: AuditFile): void;
-  readonly length: number;
-  readonly dropped: number;
-  clear(): number;
-}
-
 /** Characters that may wait. More lines are dropped and counted. */
 const maxWaiting = 16 * 1024 * 1024;
 const newline = 10;
 
-export function createAuditQueue(full: AuditFull): AuditQueue {
+/** Creates the queue of lines that wait for the file. A line is written completely before the next one. */
+export function createAuditQueue(full: AuditFull) {
   const lines: string[] = [];
   let characters = 0;
   /** Bytes of the first line that are in the file, after a partial write whose end could not be removed. */
@@ -61,13 +51,9 @@ export function createAuditQueue(full: AuditFull): AuditQueue {
   };
 
   return {
-    get length() {
-      return lines.length;
-    },
-    get dropped() {
-      return dropped;
-    },
-    add(line) {
+    length: (): number => lines.length,
+    dropped: (): number => dropped,
+    add(line: string): void {
       if (characters + line.length > maxWaiting) {
         dropped++;
         return;
@@ -75,7 +61,8 @@ export function createAuditQueue(full: AuditFull): AuditQueue {
       lines.push(line);
       characters += line.length;
     },
-    write(file) {
+    /** Returns the error, if there is one. */
+    write(file: AuditFile): unknown {
       try {
         while (lines.length > 0) {
           const { bytes, count } = next(file);
@@ -95,11 +82,12 @@ export function createAuditQueue(full: AuditFull): AuditQueue {
         return error ?? new Error('unknown');
       }
     },
-    restart(file) {
+    /** The next file gets the line of a partial write from its start. */
+    restart(file: AuditFile): void {
       const [line = ''] = lines;
       if (written > 0) file.removeEnd(Buffer.from(line).subarray(0, written));
       written = 0;
     },
-    clear: () => drop(0),
+    clear: (): number => drop(0),
   };
 }

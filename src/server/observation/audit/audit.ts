@@ -60,7 +60,7 @@ export function createAudit(options: AuditOptions): Audit {
   const add = (decision: AuditDecision): void => queue.add(formatLine(decision, Date.now()));
   /** While writes fail, only the timer and a reload try again. */
   const writeUnlessFailed = (): void => {
-    if (queue.length > 0 && (retry === undefined || full === 'drop')) write();
+    if (queue.length() > 0 && (retry === undefined || full === 'drop')) write();
   };
 
   return {
@@ -81,9 +81,9 @@ export function createAudit(options: AuditOptions): Audit {
     useSecret(secret) {
       if (secret !== '') formatLine = createFormat(secret);
     },
-    dropped: () => queue.dropped,
+    dropped: queue.dropped,
     close() {
-      if (queue.length > 0) queue.write(file);
+      if (queue.length() > 0) queue.write(file);
       clearInterval(retry);
       const lost = queue.clear();
       file.close();
