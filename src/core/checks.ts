@@ -13,7 +13,7 @@ const rows = {
   nbf: 'Claims',
   iat: 'Claims',
   'sub scope': 'Claims',
-  binding: 'Owner of the token',
+  binding: 'Binding of the token',
   proof: 'DPoP proof',
   replay: 'DPoP proof',
   operation: 'Policy of the route',

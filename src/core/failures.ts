@@ -83,7 +83,7 @@ export const failures = {
   ),
   bad_host_header: request(
     'The Host header is not valid.',
-    'Host must be host[:port] as RFC 3986 writes it, without user information and without a path.',
+    'Host must be host[:port] as RFC 3986 writes it, without user information and without a path. Correct it in the client or the proxy.',
   ),
   bad_forwarded_header: request(
     'A forwarded header is not valid.',
@@ -117,11 +117,11 @@ export const failures = {
   ),
   malformed_header: token(
     'The access token is malformed.',
-    'The JOSE header is not a JSON object in UTF-8 with unique members, nested at most 20 deep.',
+    'The JOSE header is not a JSON object in UTF-8 with unique members, nested at most 20 deep. Correct it at the provider.',
   ),
   malformed_claims: token(
     'The access token is malformed.',
-    'The claims are not a JSON object in UTF-8 with unique members, nested at most 20 deep.',
+    'The claims are not a JSON object in UTF-8 with unique members, nested at most 20 deep. Correct it at the provider.',
   ),
 
   // JOSE header of the access token
@@ -141,7 +141,10 @@ export const failures = {
     unverifiable,
     'The JOSE header has no kid, so the token names no key. Configure the provider to put kid into the JOSE header.',
   ),
-  malformed_kid: token(unverifiable, 'The kid of the token is not a string of 1 to 256 characters.'),
+  malformed_kid: token(
+    unverifiable,
+    'The kid of the token is not a string of 1 to 256 characters. Correct it at the provider.',
+  ),
 
   // Issuer and key
   invalid_issuer: token(
@@ -176,12 +179,18 @@ export const failures = {
     'The access token has no expiry.',
     'exp is absent. Configure the provider to issue tokens that expire.',
   ),
-  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
+  malformed_exp: token(
+    'The access token is malformed.',
+    'exp is not a number of seconds between 0 and 10^11. Correct it at the provider.',
+  ),
   expired: token(
     'The access token has expired.',
     'exp has passed. Configure the client to get a new token. If the client has just got one, compare the clocks of both hosts.',
   ),
-  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 10^11.'),
+  malformed_nbf: token(
+    'The access token is malformed.',
+    'nbf is not a number of seconds between 0 and 10^11. Correct it at the provider.',
+  ),
   not_yet_valid: token(
     'The access token is not valid yet.',
     'nbf is in the future. Compare the clock of this host with the clock of the provider.',
@@ -190,15 +199,21 @@ export const failures = {
     'The access token has no time of issue.',
     'iat is absent. Configure the provider to put it in (RFC 9068 §2.2).',
   ),
-  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 10^11.'),
+  malformed_iat: token(
+    'The access token is malformed.',
+    'iat is not a number of seconds between 0 and 10^11. Correct it at the provider.',
+  ),
   issued_in_future: token(
     'The access token was issued in the future.',
     'iat is in the future. Compare the clock of this host with the clock of the provider.',
   ),
-  malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
+  malformed_sub: token(
+    'The access token has no valid subject.',
+    'sub is absent or not a string (RFC 9068 §2.2). At the provider, add it to these tokens.',
+  ),
   malformed_scope: token(
     'The access token is malformed.',
-    'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings.',
+    'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings. Correct it at the provider.',
   ),
   malformed_client_id: token(
     'The access token names no valid client.',
@@ -220,7 +235,7 @@ export const failures = {
   // Sender binding
   malformed_cnf: token(
     'The access token is malformed.',
-    'cnf is not an object, or its jkt or x5t#S256 is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1, RFC 8705 §3.1).',
+    'cnf is not an object, or its jkt or x5t#S256 is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1, RFC 8705 §3.1). Correct it at the provider.',
   ),
   unsupported_cnf: token(
     'The access token is bound by a method that is not supported.',
@@ -273,11 +288,11 @@ export const failures = {
   ),
   malformed_proof: proof(
     'The DPoP proof is malformed.',
-    'The proof is not a compact JWS with canonical base64url and unique JSON members.',
+    'The proof is not a compact JWS with canonical base64url and unique JSON members. Correct it in the client, or use its DPoP library.',
   ),
   unsupported_proof_typ: proof(
     'The DPoP proof has an unsupported type.',
-    'typ of a proof must be dpop+jwt (RFC 9449 §4.2).',
+    'typ of a proof must be dpop+jwt (RFC 9449 §4.2). Correct it in the client, or use its DPoP library.',
   ),
   unsupported_proof_alg: proof(
     'The DPoP proof has an unsupported algorithm.',
@@ -285,11 +300,11 @@ export const failures = {
   ),
   unsupported_proof_header: proof(
     'The DPoP proof has an unsupported header parameter.',
-    'crit, b64 and zip are refused in a proof.',
+    'crit, b64 and zip are refused in a proof. Remove them in the client.',
   ),
   malformed_proof_jwk: proof(
     'The DPoP proof has no valid key.',
-    'jwk is absent, malformed, or of a type or curve that does not match alg.',
+    'jwk is absent, malformed, or of a type or curve that does not match alg. Correct it in the client, or use its DPoP library.',
   ),
   private_proof_jwk: proof(
     'The DPoP proof has no valid key.',
@@ -297,11 +312,11 @@ export const failures = {
   ),
   invalid_proof_signature: proof(
     "The DPoP proof's signature could not be verified.",
-    'The proof is not signed by the private half of its own jwk.',
+    'The proof is not signed by the private half of its own jwk. Correct it in the client, or use its DPoP library.',
   ),
   malformed_proof_claims: proof(
     'The DPoP proof is malformed.',
-    'jti, htm, htu, iat and ath must all be present, each with the right type. jti has 1 to 256 characters.',
+    'jti, htm, htu, iat and ath must all be present, each with the right type. jti has 1 to 256 characters. Correct it in the client, or use its DPoP library.',
   ),
   proof_method_mismatch: proof(
     'The DPoP proof is for another method.',

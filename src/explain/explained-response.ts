@@ -8,14 +8,17 @@ import { wrap } from './terminal-text.ts';
 
 const idCommand = (id: string): string => `portcullis explain --id ${/^[\w.:-]{1,128}$/.test(id) ? id : 'ID'}`;
 
+/** Reports whether a response has more than a status, which every proxy can send. */
+const isWorded = ({ description, error }: ResponseInput): boolean => (description ?? error ?? undefined) !== undefined;
+
 /** Explains a response without its request, by its status, challenge and body. One reason is a refusal; several are undecided. */
 export function explainResponse(response: ResponseInput, now: number): Explanation {
   const reasons = response.foreign === undefined ? findReasons(response) : [];
-  const [only] = reasons.length === 1 ? reasons : [];
+  const [only] = reasons.length === 1 && isWorded(response) ? reasons : [];
   const checks = reasons.map((reason): ExplainedCheck => {
     const { fix }: Failure = failures[reason];
     const verdict = only === undefined ? 'unknown' : 'fail';
-    return { id: 'response', group: reason, verdict, reason, fix, docs: `refusals.md#${reason}` };
+    return { id: 'response', group: 'response', verdict, reason, fix, docs: `refusals.md#${reason}` };
   });
   return {
     version: 1,
@@ -38,7 +41,8 @@ function describeSaid(response: ResponseInput): ExplainedCheck {
   }
   const [reason, ...others] = findReasons(response);
   const of = status === undefined ? '' : ` (status ${status})`;
-  if (reason === undefined) return { ...common, why: `status ${status}, not worded like a refusal of this service` };
+  if (reason === undefined || (others.length === 0 && !isWorded(response)))
+    return { ...common, why: `status ${status}, not worded like a refusal of this service` };
   if (others.length > 0)
     return { ...common, why: `one of ${others.length + 1} reasons${of}: ${idCommand(id ?? 'ID')}` };
   return { ...common, reason, why: `${reason}${of}`, fix: failures[reason].fix, docs: `refusals.md#${reason}` };
@@ -74,12 +78,14 @@ export function formatResponse({ checks, next }: Explanation, { id = 'ID', ...re
   const [first] = checks;
   const list =
     checks.length > maxFixes
-      ? [wrap(`  ${checks.map(({ group }) => group).join(', ')}`, 2)]
-      : checks.map(({ group, fix = '' }) => wrap(`  ${group.padEnd(26)} ${fix}`, 29));
+      ? [wrap(`  ${checks.map(({ reason }) => reason).join(', ')}`, 2)]
+      : checks.map(({ reason = '', fix = '' }) => wrap(`  ${reason.padEnd(26)} ${fix}`, 29));
   const headline =
     first === undefined
       ? `undecided: only the service knows the reason${seen === '' ? '' : ` of ${seen}`}`
-      : `undecided: ${seen} has one of ${checks.length} reasons, such as ${first.reason}`;
+      : checks.length === 1
+        ? `undecided: ${seen} may be ${first.reason}, or the response of a proxy`
+        : `undecided: ${seen} has one of ${checks.length} reasons, such as ${first.reason}`;
   const ways = [
     `${idCommand(id)}             queries a running dev`,
     `${idCommand(id)} --file LOG  searches the log`,

@@ -1,6 +1,7 @@
 import { findCheck, sectionOf } from '../core/checks.ts';
 import { failures, type Reason } from '../core/failures.ts';
-import { showValue } from '../core/shown-text.ts';
+import type { ResourceRequest } from '../core/http/request.ts';
+import { showText, showValue } from '../core/shown-text.ts';
 import type { ExplainedCheck } from './explained-check.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';
@@ -68,7 +69,7 @@ export const verdictStatuses: Readonly<Record<Explanation['verdict'], number>> =
 
 /** Orders explanations. Refused requests with credentials come first: requests for scripts and pictures have none. */
 export function rankExplanation({ reason, verdict }: Pick<Explanation, 'reason' | 'verdict'>): number {
-  if (verdict === 'refused') return reason === 'missing_credentials' ? 1 : 0;
+  if (verdict === 'refused') return reason === undefined || reason === 'missing_credentials' ? 1 : 0;
   return verdict === 'undecided' ? 2 : 3;
 }
 
@@ -83,6 +84,23 @@ export function startExplanation(at: string, checks: readonly ExplainedCheck[] =
 export function explainOpenRoute(path: string, at = Date.now() / 1000): Explanation {
   const why = `the route ${path} is open to all: tokens are ignored`;
   return startExplanation(formatInstant(Math.floor(at)), [{ id: 'rule', group: 'rule', verdict: 'pass', why }]);
+}
+
+const unserved = {
+  400: 'The service responds with 400, because the target of the request is not a path. Correct the URL.',
+  404: 'The service responds with 404, because it has no such path. Correct the path.',
+  405: 'The service responds with 405, because it serves GET and HEAD only. Correct the method.',
+} as const;
+
+/** Explains a request that the service does not serve. The checks of its token follow, as on a route that any valid token opens. */
+export function explainUnserved(
+  status: keyof typeof unserved,
+  { method, url }: ResourceRequest,
+  { reason: _, status: __, ...rest }: Explanation,
+): Explanation {
+  const seen = showText(`${method} ${new URL(url).pathname}`);
+  const check = { id: 'route', group: 'route', verdict: 'fail', seen, fix: unserved[status] } as const;
+  return { ...rest, verdict: 'refused', status, checks: [check, ...rest.checks] };
 }
 
 type Refusal = Pick<ExplainedCheck, 'id' | 'group'> &
@@ -141,8 +159,8 @@ export function leaveOpen(id: string, why: string): ExplainedCheck {
 }
 
 /** An explanation without settings decides nothing. */
-export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
-  const next = 'portcullis explain --issuer URL --audience TEXT, or with the settings of the service';
+export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation, remark = ''): Explanation {
+  const next = `${remark}portcullis explain --issuer URL --audience TEXT, or with the settings of the service`;
   return { ...rest, verdict: 'undecided', against: nothing, next, checks: rest.checks.map(leaveUncompared) };
 }
 

@@ -82,10 +82,16 @@ function describeFailed(value: CheckedValue, comparison: Step['comparison'], { s
 
 function showRaw(raw: unknown, { name, as, length }: CheckedValue): string {
   if (raw === undefined) return 'absent';
-  if (as === 'presence') return 'present (not shown)';
+  if (as === 'presence') return describePresent(raw);
   if (as === 'kid') return shorten(textOf(raw));
   const list = name === 'aud' ? audiencesOf({ aud: raw }) : [];
   return showValue(list.length === 1 ? list[0] : raw, length);
+}
+
+/** Describes a value that is personal. */
+function describePresent(raw: unknown): string {
+  if (raw === null || raw === '') return raw === null ? 'null' : 'an empty string';
+  return typeof raw === 'string' ? 'present (not shown)' : `not a string, but of type ${typeof raw} (not shown)`;
 }
 
 function describeExpected(

@@ -41,9 +41,10 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   // Line breaks cannot be sent; every other repair is of a token that is refused.
   const isChanged = repairs.some(({ id }) => !['taken', 'line_breaks'].includes(id));
   const before = isChanged ? ['as pasted: refused; after the repair:'] : [];
-  const more = others.map(({ reason: name = '', seen, why, causes }) =>
-    wrap(`also wrong: ${name.padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`, indent),
-  );
+  const more = others.map((check) => {
+    const values = check.causes === undefined ? [check.seen, check.why].filter(Boolean).join(', ') : '';
+    return wrap(`also wrong: ${describeProblem(check)}${values && ` (${values})`}`, 12);
+  });
   const shown = (explanation.shown ?? []).map(
     ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified claim of the token)'}`,
   );
@@ -102,11 +103,16 @@ function markDifference(seen: string, expected: string): readonly string[] {
   return at < 4 || seen === expected ? [] : [`${' '.repeat(indent + at)}^`];
 }
 
-/** The first sentence of the fix of a reason, which says what is wrong, and the other sentences. */
-function splitFix(reason: string): readonly [problem: string, rest: string] {
-  const { fix }: Pick<Failure, 'fix'> = Object.entries(failures).find(([name]) => name === reason)?.[1] ?? { fix: '' };
+/** The first sentence of the fix of a reason, or else of a check, which says what is wrong, and the other sentences. */
+function splitFix(reason: string, own: string): readonly [problem: string, rest: string] {
+  const { fix }: Pick<Failure, 'fix'> = Object.entries(failures).find(([name]) => name === reason)?.[1] ?? { fix: own };
   const [, problem = '', rest = ''] = /^(.*?)\.(?: (?=[A-Z])(.*))?$/s.exec(fix) ?? [];
   return [problem, rest];
+}
+
+/** States what is wrong, in words. */
+function describeProblem({ causes = [], reason = '', fix = '' }: ExplainedCheck): string {
+  return causes[0]?.note ?? splitFix(reason, fix)[0];
 }
 
 /** One refusal: headline with the cause, seen and expected values, fix. */
@@ -117,9 +123,9 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
     ...(typeof expected === 'string' ? [expected] : (expected ?? [])),
   ]);
   const [cause] = causes;
-  const headline = `${verdict}: ${reason}`;
-  const [problem, rest] = splitFix(reason);
-  const words = cause?.note ?? problem;
+  const headline = reason === '' ? verdict : `${verdict}: ${reason}`;
+  const [problem, rest] = splitFix(reason, fix ?? '');
+  const words = describeProblem(check);
   const first = wrap(`${headline}${words === '' ? '' : `: ${words}`}`, 2);
   // A certain cause excludes likely ones.
   const left = causes.filter(({ certainty }) => certainty === cause?.certainty);
@@ -171,8 +177,8 @@ function pickShown(members: readonly ExplainedCheck[]): ExplainedCheck {
 }
 
 function describeRow(shown: ExplainedCheck, members: readonly ExplainedCheck[]): string {
-  if (shown.verdict === 'fail') return shown.reason ?? '';
-  if (shown.verdict === 'follows') return `${shown.reason ?? ''}, follows from what failed above`;
+  if (shown.verdict === 'fail') return describeProblem(shown);
+  if (shown.verdict === 'follows') return 'follows from what failed above';
   if (shown.verdict !== 'pass') return shown.why ?? '';
   return [...new Set(members.filter(({ verdict }) => verdict === 'pass').map(({ why, seen }) => why ?? seen))]
     .filter((text) => text !== undefined && text !== '')

@@ -13,6 +13,7 @@ import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
 import { createApp } from './app.ts';
+import { createFindAccess } from './served.ts';
 
 export const serveCommand: Command = { name: 'serve', createService };
 
@@ -42,14 +43,14 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   });
 
   registerCacheMetrics(metrics, resourceServer);
-  const policies = new Map(variant.endpoints.map(({ path, access }) => [path, access]));
+  const findAccess = createFindAccess(settings);
   const watch = options.watchDecisions?.({
     server: resourceServer,
     labels: labelSettings(settings, []),
     domainHasScheme: issuer === undefined,
-    findAuthorizer({ route, connection }) {
-      const policy = policies.get(route);
-      return policy === undefined || policy === 'open' ? policy : { server: resourceServer, policy, connection };
+    findAuthorizer({ request, connection }) {
+      const policy = findAccess(request);
+      return typeof policy === 'object' ? { server: resourceServer, policy, connection } : policy;
     },
   });
   const refuse = createRefuse(nameSettings(settings), (error, { request, connection }) =>

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -52,6 +53,26 @@ describe('the verdict', () => {
     );
     expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope', status: 403 });
     expect(status).toBe(1);
+  });
+
+  it('a request that the service does not serve → its status, and what else is wrong', async () => {
+    const token = await provider.sign({ exp: 1 });
+    const call = (path: string, method = 'GET'): string =>
+      `curl -X ${method} -H 'Authorization: Bearer ${token}' https://api.example.test${path}`;
+    const status = async (...sent: Parameters<typeof call>): Promise<unknown> => {
+      const { status: exit, explanation } = await runJson(call(...sent));
+      return [exit, explanation.verdict, explanation.reason, explanation.status];
+    };
+    expect(await status('/api/none')).toEqual([1, 'refused', undefined, 404]);
+    expect(await status('/api/private/')).toEqual([1, 'refused', undefined, 404]);
+    expect(await status('/api/private', 'POST')).toEqual([1, 'refused', undefined, 405]);
+    expect(await status('/api/%70rivate')).toEqual([1, 'refused', 'expired', 401]);
+    expect(await status('/.well-known/oauth-protected-resource')).toEqual([0, 'admitted', undefined, undefined]);
+    const { stdout } = await run(call('/api/none'));
+    expect(stdout).toMatch(/^refused: The service responds with 404, because it has no such path\n/);
+    expect(stdout).toMatch(/^also wrong: expired \d+ d .* ago$/m);
+    const own = await runJson(call('/api/none'), ['--scope', 'a']);
+    expect(own.explanation).toMatchObject({ verdict: 'refused', reason: 'expired' });
   });
 
   it('without keys → undecided, exit 69, and why', async () => {
@@ -115,8 +136,47 @@ describe('the verdict', () => {
     const { explanation } = await runJson(await provider.sign({ aud: 'x' }), ['--server', `http://127.0.0.1:${port}`], {
       NODE_EXTRA_CA_CERTS: provider.caFile,
     });
+    const trusting = { NODE_EXTRA_CA_CERTS: provider.caFile };
+    const named = ['--server', `http://127.0.0.1:${port}`];
+    const slash = await run(await provider.sign({ aud: provider.audience.replace(/\/$/, '') }), named, trusting);
+    const sub = await run(await provider.sign({ sub: undefined, client_id: 'job' }), named, trusting);
     server.close();
     expect(explanation).toMatchObject({ reason: 'invalid_audience', against: { audiences: [provider.audience] } });
+    expect(slash.stdout).toMatch(/fix +Set IDP_AUDIENCE=https:\S+[^/] for that service\n/);
+    expect(slash.stdout).toContain('(the audience of that service)');
+    expect(sub.stdout).toMatch(/fix +SUBJECT=optional\n/);
+  });
+
+  it('--server without metadata → what to give instead', async () => {
+    const server = createServer((_, response) => response.writeHead(404).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // it listens on TCP
+    const { status, stderr } = await run('x', ['--server', `http://127.0.0.1:${port}`], {});
+    server.close();
+    expect([status, stderr]).toEqual([64, expect.stringMatching(/RFC 9728.* Use --issuer and --audience instead/)]);
+  });
+
+  it.each([
+    [{ sub: null }, /^refused: malformed_sub: sub is null\n[\s\S]* sub is +null\n +fix +SUBJECT=optional\n/],
+    [{ sub: 7 }, /^refused: malformed_sub: [\s\S]* sub is +not a string, but of type number \(not shown\)\n/],
+  ])('%j → named', async (claims, said) => {
+    expect((await run(await provider.sign(claims))).stdout).toMatch(said);
+  });
+
+  it('no settings, nonce as the only sign of an ID token → the next step names it', async () => {
+    const token = await provider.sign({ nonce: 'a', aud: 'app' }, { header: { typ: 'JWT' } });
+    expect((await run(token, [], {})).stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'next: send access_token of the token response: nonce is a claim of ID tokens. Otherwise: portcullis explain --issuer',
+    );
+    expect((await run(token)).stdout).toMatch(/^refused: invalid_audience: nonce is a claim of ID tokens\n/);
+  });
+
+  it('a status that every proxy can send → undecided', async () => {
+    const { status, stdout } = await run('HTTP/1.1 502 Bad Gateway');
+    expect([status, stdout]).toEqual([
+      69,
+      expect.stringMatching(/^undecided: 502 may be upstream_unavailable, or the response of a proxy\n/),
+    ]);
   });
 
   it('--at, --expect', async () => {
@@ -156,7 +216,9 @@ describe('the verdict', () => {
       file,
       JSON.stringify({
         log: {
-          entries: [{ request: { method: 'GET', url: 'https://a.example/', headers }, response: { status: 401 } }],
+          entries: [
+            { request: { method: 'GET', url: 'https://a.example/api/private', headers }, response: { status: 401 } },
+          ],
         },
       }),
     );

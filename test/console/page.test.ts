@@ -161,7 +161,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     const expanded = await pane.getByRole('button', { expanded: true }).allTextContents();
     expect(expanded.map((text) => text.trim().replace(/ .*/s, ''))).toEqual(['Claims']);
     expect(await pane.locator('tr.skipped .verdict').allTextContents()).toContain('not applicable');
-    const owner = pane.getByRole('button', { name: 'Owner of the token' });
+    const owner = pane.getByRole('button', { name: 'Binding of the token' });
     expect(await owner.textContent()).toContain('3 not applicable');
     await owner.click();
     const presented = pane.getByRole('row', { name: /^certificate presented/i });

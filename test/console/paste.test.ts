@@ -78,15 +78,16 @@ describe('text pasted into the console of serve', () => {
   });
 
   it('request to an unknown path → reported as 404; its token is explained', async () => {
-    const unknown = { request: 'GET /api/none', repairs: [] };
-    const problem = 'The service has no route /api/none: its response is 404.';
-    expect(await paste(`curl ${service.url}/api/none`)).toEqual({ ...unknown, problem });
+    const unserved = { verdict: 'refused', status: 404 };
+    expect((await paste(`curl ${service.url}/api/none`)).explanation).toMatchObject(unserved);
     const token = await provider.sign({ sub, aud: 'urn:other' });
-    expect(await paste(`curl ${service.url}/api/none -H 'Authorization: Bearer ${token}'`)).toMatchObject({
-      ...unknown,
-      route: 'unknown',
-      explanation: { reason: 'invalid_audience' },
-    });
+    const { explanation } = await paste(`curl ${service.url}/api/none -H 'Authorization: Bearer ${token}'`);
+    expect(explanation).toMatchObject(unserved);
+    expect(explanation?.checks.filter(({ verdict }) => verdict === 'fail')).toMatchObject([
+      { id: 'route', fix: expect.stringContaining('404') },
+      { reason: 'invalid_audience' },
+    ]);
+    expect((await paste(`curl -d x ${service.url}/api/private`)).explanation).toMatchObject({ status: 405 });
   });
 
   it('token with repairs → they are named', async () => {

@@ -583,7 +583,7 @@ export const causeCases: readonly CauseCase[] = [
     reason: 'malformed_sub',
     certainty: 'certain',
     appears: { claims: { sub: null, azp: 'job' } },
-    not: [{ claims: { sub: '', azp: 'job' } }],
+    not: [{ claims: { sub: 'alice', azp: 'job' } }],
   },
   {
     id: 'placeholder_token',

@@ -8,10 +8,18 @@ import type { KeySource } from '../../core/resource-server/issuers/trusted-issue
 import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
 import { messageOf } from '../../core/shown-text.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
+import { hasNonceOfIdToken } from '../../explain/causes/audience-causes.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
-import { type Explanation, explainOpenRoute, leaveCertificateOpen, leaveUndecided } from '../../explain/explanation.ts';
+import {
+  type Explanation,
+  explainOpenRoute,
+  explainUnserved,
+  leaveCertificateOpen,
+  leaveUndecided,
+} from '../../explain/explanation.ts';
 import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
+import { createFindAccess } from '../../serve/served.ts';
 import type { KeyPlace } from '../../server/keys/service-keys.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
@@ -75,19 +83,22 @@ interface ServerParts {
   readonly labels: SettingLabels;
   readonly opened: OpenedKeys | undefined;
   readonly domainHasScheme?: boolean;
-  readonly policyOf?: (path: string) => Policy<unknown> | 'open' | undefined;
+  readonly findAccess?: ReturnType<typeof createFindAccess>;
   /** Changes each explanation. */
   readonly finish?: (explanation: Explanation) => Explanation;
 }
 
 function createExplainer(parts: ServerParts): Explainer {
-  const { server, labels, opened, domainHasScheme = false, policyOf, finish = leaveCertificateOpen } = parts;
+  const { server, labels, opened, domainHasScheme = false, findAccess, finish = leaveCertificateOpen } = parts;
   return {
-    async explain({ request, connection, policy, options }) {
-      const { pathname } = new URL(request.url);
-      const required = policy ?? policyOf?.(pathname);
-      if (required === 'open') return explainOpenRoute(pathname, options.at);
-      return finish(await explain(server, request, required, connection, { labels, domainHasScheme, ...options }));
+    async explain({ request, hasUrl, connection, policy, options }) {
+      const access = hasUrl ? findAccess?.(request) : undefined;
+      const required = policy ?? access;
+      if (required === 'open') return explainOpenRoute(new URL(request.url).pathname, options.at);
+      const [known, status] = typeof required === 'number' ? [undefined, required] : [required];
+      const checked = { labels, domainHasScheme, ...options };
+      const explanation = finish(await explain(server, request, known, connection, checked));
+      return status === undefined ? explanation : explainUnserved(status, request, explanation);
     },
     keysProblems: new Set(opened?.problem === undefined ? [] : [opened.problem]),
     close: () => opened?.close(),
@@ -107,17 +118,15 @@ export async function openNamed(
 }
 
 export async function openSettings(settings: Settings, options: KeyOptions, labels: SettingLabels): Promise<Explainer> {
-  const { variant, issuer, jwksUri, upstream, scope } = settings;
+  const { issuer, jwksUri, upstream, scope } = settings;
   const opened = issuer === undefined ? undefined : await openKeys({ issuer, jwksUri }, options);
   const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
   const means = await openOutside(settings, options.network);
   const server = openResourceServer(settings, { from: 'settings', issuers }, means);
-  const policyOf: ServerParts['policyOf'] = (path) => {
-    // A gate has no routes.
-    if (upstream !== '') return scope === '' ? undefined : { scopes: scope.split(' ') };
-    return variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
-  };
-  const explainer = createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, policyOf });
+  // A gate has no routes.
+  const ofGate = scope === '' ? undefined : { scopes: scope.split(' ') };
+  const findAccess = upstream === '' ? createFindAccess(settings) : () => ofGate;
+  const explainer = createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, findAccess });
   return {
     ...explainer,
     close() {
@@ -139,10 +148,18 @@ const noKeys: KeySet = {
 export function openNothing({ header, claims }: ReturnType<typeof readUnverified>): Explainer {
   const audience = audiencesOf(claims).filter((each) => each !== '');
   const alg = textOf(header['alg']);
+  const remark = hasNonceOfIdToken({ header, claims })
+    ? 'send access_token of the token response: nonce is a claim of ID tokens. Otherwise: '
+    : '';
   const server = createResourceServer({
     issuers: [{ issuer: textOf(claims['iss']) || 'none', keys: noKeys }],
     audience: audience.length === 0 ? 'none' : audience,
     ...(algorithms.has(alg) && { algorithms: [alg as TokenAlg] }), // as just seen
   });
-  return createExplainer({ server, labels: optionLabels, opened: undefined, finish: leaveUndecided });
+  return createExplainer({
+    server,
+    labels: optionLabels,
+    opened: undefined,
+    finish: (each) => leaveUndecided(each, remark),
+  });
 }

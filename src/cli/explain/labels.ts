@@ -1,6 +1,7 @@
 import { createLabel, optionLabels, type SettingLabel, type SettingLabels } from '../../explain/facts.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
+import { variants } from '../../server/variants/variants.ts';
 
 /** Labels for `--issuer` and `--audience`. */
 export const flagLabels: SettingLabels = {
@@ -9,14 +10,11 @@ export const flagLabels: SettingLabels = {
   audience: createLabel('--audience', (value) => `--audience ${value}`),
 };
 
-/** Labels for `--server`: settings of a service that is not described here. */
+/** Labels for `--server`: the variables of the service that runs there. */
 export const serverLabels: SettingLabels = {
-  ...optionLabels,
-  issuer: createLabel('the issuer of that service', (value) => `set the issuer of that service: ISSUER=${value}`),
-  audience: createLabel(
-    'the audience of that service',
-    (value) => `set the audience of that service: IDP_AUDIENCE=${value}`,
-  ),
+  ...labelSettings({ variant: variants.a }, []),
+  issuer: createLabel('the issuer of that service', (value) => `Set ISSUER=${value} for that service`),
+  audience: createLabel('the audience of that service', (value) => `Set IDP_AUDIENCE=${value} for that service`),
 };
 
 export function labelRules(file: string, settings: Pick<Settings, 'variant'>): SettingLabels {

@@ -48,21 +48,17 @@ function PastedView({ requests }: Pasted): View {
   </div>`;
 }
 
-const routeNotes = {
-  open: 'The route is open to all: tokens are ignored.',
-  unknown: 'The response is 404. The checks are for a route that needs any valid token.',
-} as const;
-
-function titleOf({ route, explanation }: PastedRequest): View {
+function titleOf({ explanation }: PastedRequest): View {
   if (explanation === undefined) return html`Not explained`;
-  const { verdict, reason } = explanation;
-  return html`${route === 'unknown' ? `No such route, token ${verdict}` : verdictTitles[verdict]} ${reason !== undefined && html`<code class="reason">${reason}</code>`}`;
+  const { verdict, reason, status } = explanation;
+  const name = reason ?? status;
+  return html`${verdictTitles[verdict]} ${name !== undefined && html`<code class="reason">${name}</code>`}`;
 }
 
 function PastedChecks({ repairs = [], route, problem, explanation }: PastedRequest): View {
   return html`
     ${repairs.map((note) => html`<p class="notice">Repaired: ${note}</p>`)}
-    ${route !== undefined && html`<p class="notice">${routeNotes[route]}</p>`}
+    ${route !== undefined && html`<p class="notice">The route is open to all: tokens are ignored.</p>`}
     ${
       explanation === undefined
         ? html`<p class="problem" role="alert">${problem}</p>`

@@ -90,7 +90,7 @@ async function findFacts(exchange: Exchange, at: number, options: DecisionWatchO
     ...(cause instanceof Error && { cause: `${cause.name}: ${cause.message}` }),
   }).map(([name, value]) => [name, withhold(showValue(value))] as const);
   const authorizer = options.findAuthorizer(exchange);
-  if (authorizer === undefined || authorizer === 'open') return { facts };
+  if (typeof authorizer !== 'object') return { facts };
   const reason = exchange.reason ?? exchange.wouldRefuse;
   const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
   const explanation = await explainRequest(request, authorizer, options, at, amend).catch(() => undefined);

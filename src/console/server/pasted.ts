@@ -1,9 +1,9 @@
 import { showText } from '../../core/shown-text.ts';
-import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
+import { explainOpenRoute, explainUnserved, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
-import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
 import { explainRequest } from './decision-watch.ts';
@@ -43,16 +43,11 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions): Prom
     repairs: (call.repairs ?? []).map(({ note }) => note),
   };
   if (authorizer === 'open') return { ...shown, route: 'open', explanation: explainOpenRoute(path) };
-  const explainBy = async (chosen: Authorizer): Promise<PastedRequest> => ({
-    ...shown,
-    explanation: await explainRequest(request, chosen, options, Date.now() / 1000, leaveCertificateOpen),
-  });
-  if (authorizer !== undefined) return explainBy(authorizer);
-  if (server === undefined)
+  const withoutRoute = server && { server, policy: undefined, connection };
+  const chosen = typeof authorizer === 'object' ? authorizer : withoutRoute;
+  if (chosen === undefined)
     return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
-  const explained = await explainBy({ server, policy: undefined, connection });
-  if (call.url === undefined) return explained;
-  return explained.explanation?.reason === 'missing_credentials'
-    ? { ...shown, problem: `The service has no route ${showText(path)}: its response is 404.` }
-    : { ...explained, route: 'unknown' };
+  const explanation = await explainRequest(request, chosen, options, Date.now() / 1000, leaveCertificateOpen);
+  const isUnserved = typeof authorizer === 'number' && call.url !== undefined;
+  return { ...shown, explanation: isUnserved ? explainUnserved(authorizer, request, explanation) : explanation };
 }

@@ -1,5 +1,5 @@
 import { showText } from '../../core/shown-text.ts';
-import { audiencesOf, namesOf, textOf } from '../facts.ts';
+import { audiencesOf, namesOf, type Seen, textOf } from '../facts.ts';
 import type { Cause } from './cause.ts';
 
 const graphAudiences: ReadonlySet<string> = new Set([
@@ -30,6 +30,11 @@ function explainNearMiss(id: string, note: string, remove: (text: string) => str
   };
 }
 
+/** Reports whether a token has `nonce`, which providers write into ID tokens. */
+export function hasNonceOfIdToken({ header, claims }: Pick<Seen, 'header' | 'claims'>): boolean {
+  return typeof claims['nonce'] === 'string' && !/at\+jwt/i.test(textOf(header['typ']));
+}
+
 export const audienceCauses: readonly Cause[] = [
   {
     id: 'id_token',
@@ -40,8 +45,7 @@ export const audienceCauses: readonly Cause[] = [
       const isNamed =
         'at_hash' in claims || 'c_hash' in claims || claims['token_use'] === 'id' || claims['typ'] === 'ID';
       if (isNamed) return { note: 'these are the claims of an ID token' };
-      const isLikely = typeof claims['nonce'] === 'string' && !/at\+jwt/i.test(textOf(header['typ']));
-      return isLikely && { note: 'nonce is a claim of ID tokens' };
+      return hasNonceOfIdToken({ header, claims }) && { note: 'nonce is a claim of ID tokens' };
     },
   },
   explainNearMiss('audience_slash', 'only the slash at the end differs', (text) => text.replace(/\/$/, '')),

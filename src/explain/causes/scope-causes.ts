@@ -120,13 +120,14 @@ export const scopeCauses: readonly Cause[] = [
   {
     id: 'machine_token_without_sub',
     reasons: ['malformed_sub'],
-    meaning: 'The provider omits sub in tokens of the client credentials grant, or writes null.',
+    meaning: 'The provider omits sub in tokens of the client credentials grant, or leaves it empty.',
     fix: addSub,
     find: ({ seen: { claims }, force: { labels } }) => {
       const isNamed = typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string';
-      const { sub = null } = claims;
-      if (sub !== null || !isNamed) return undefined;
-      const note = `the token names the client, and sub is ${'sub' in claims && claims['sub'] === null ? 'null' : 'absent'}`;
+      const { sub } = claims;
+      const form = sub === null ? 'null' : sub === '' ? 'empty' : 'absent';
+      if (sub || (!isNamed && form === 'absent')) return undefined;
+      const note = `${isNamed ? 'the token names the client, and ' : ''}sub is ${form}`;
       if (labels.subject === undefined) return { note, trial: { claims: { sub: 'a client' } } };
       return { note, fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
     },

@@ -8,6 +8,8 @@ export interface CallFlags {
 
 export interface ReceivedCall {
   readonly request: ResourceRequest;
+  /** False if neither the input nor a flag has a URL. */
+  readonly hasUrl: boolean;
   readonly connection: Connection;
   /** Names and values of the headers, alternately. */
   readonly rawHeaders: readonly string[];
@@ -38,6 +40,7 @@ export function readCall(input: CallInput, flags: CallFlags = {}): ReceivedCall 
     flags.url !== undefined || input.kind === 'request' || input.isPathAsIs === true ? targetOf(url) : undefined;
   return {
     request: { method: flags.method ?? input.method ?? 'GET', url: parsed.href, headers, target },
+    hasUrl: url !== unknownUrl,
     connection: { encrypted: parsed.protocol === 'https:' },
     rawHeaders: input.headers.flat(),
     body: input.body,

@@ -2,6 +2,7 @@ import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { Refused } from '../../core/refused.ts';
 import { type Answer, createAnswer, type HeaderList } from '../../server/http/exchange.ts';
 import { type AppOptions, type AppRoute, json, type Respond } from '../app-route.ts';
+import { docsPaths } from '../served.ts';
 import { docsPolicy, writeDocsPage } from './docs-page.ts';
 import { createOpenApi, placeDocument } from './openapi.ts';
 
@@ -22,11 +23,11 @@ export function documentationRoutes({ settings, mode, version, readExternalUrl }
   const place = (write: (base: string) => Answer) => answerBelow(readExternalUrl, write);
   return [
     {
-      path: '/openapi.json',
+      path: docsPaths.document,
       respond: place((base) => createAnswer(200, json, JSON.stringify(placeDocument(document, provider, base)))),
     },
     {
-      path: '/docs',
+      path: docsPaths.page,
       respond: place((base) =>
         createAnswer(200, pageHeaders, writeDocsPage({ endpoints, mode, issuer, audience }, base)),
       ),

@@ -4,6 +4,7 @@ import type { ExplainedCheck } from '../../explain/explained-check.ts';
 export interface ExplanationView {
   readonly verdict: 'admitted' | 'refused' | 'undecided';
   readonly reason?: string;
+  readonly status?: number;
   readonly checks: readonly ExplainedCheck[];
 }
 
@@ -71,8 +72,8 @@ export interface PastedRequest {
   /** Method and path. */
   readonly request?: string;
   readonly repairs?: readonly string[];
-  /** Present if the path needs no token, or is not a path of the service. */
-  readonly route?: 'open' | 'unknown';
+  /** Present if the path needs no token. */
+  readonly route?: 'open';
   /** Present if the request cannot be explained. */
   readonly problem?: string;
   readonly explanation?: ExplanationView;

@@ -73,6 +73,7 @@ export const explanationSchema = {
         properties: { claim: text, value: text, verified: { type: 'boolean' } },
       },
     },
+    next: text,
     checks: { type: 'array', items: check },
   },
 } as const;

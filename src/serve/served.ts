@@ -1,0 +1,35 @@
+import type { ResourceRequest } from '../core/http/request.ts';
+import { metadataPath } from '../core/refusal/challenge.ts';
+import { createRouter, type Route } from '../server/http/exchange.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import type { Endpoint } from '../server/variants/endpoints.ts';
+
+/** Paths of the documentation. */
+export const docsPaths = { document: '/openapi.json', page: '/docs' } as const;
+
+/** Endpoints for events have credentials of their own, or none. */
+const ofEvents = /^(?:\/backchannel-logout$|\/shared-signals\/)/;
+
+interface Served extends Route {
+  readonly access: Endpoint['access'];
+}
+
+/**
+ * Creates a function that finds what the service requires of a request: a policy, `open` if it reads no token, or the
+ * status of its response if it serves no such request; `undefined` for an endpoint for events.
+ */
+export function createFindAccess({ variant, docs, corsOrigins }: Pick<Settings, 'variant' | 'docs' | 'corsOrigins'>) {
+  const open = [metadataPath, ...(docs ? Object.values(docsPaths) : [])].map(
+    (path): Served => ({ path, access: 'open' }),
+  );
+  const findRoute = createRouter([...variant.endpoints, ...open]);
+  return ({ method, url, target = url }: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | undefined => {
+    const route = findRoute(target);
+    const isRoute = typeof route === 'object';
+    const hasCors = corsOrigins.length > 0 || (isRoute && route.path === metadataPath);
+    if (method === 'OPTIONS' && hasCors) return 'open';
+    if (isRoute) return method === 'GET' || method === 'HEAD' ? route.access : 405;
+    if (route === 'malformed') return 400;
+    return ofEvents.test(new URL(url).pathname) ? undefined : 404;
+  };
+}
