@@ -14,35 +14,28 @@ export function describeLocalService({ issuer }: LocalService, activity: string)
   return `portcullis: no settings are set: ${activity} portcullis dev, which runs ${issuer}\n`;
 }
 
-export interface LocalService {
-  readonly issuer: string;
-  readonly audience: string;
-  readonly environment: Environment;
-  /** URL of the service; `undefined` with `--only-provider`. */
-  readonly service: string | undefined;
-  /** URL of its admin listener. */
-  readonly admin: string | undefined;
-  /** Certificate of the provider, in PEM. */
-  readonly ca: string;
-}
+export type LocalService = NonNullable<Awaited<ReturnType<typeof findLocalService>>>;
 
 /**
  * Finds a running `portcullis dev`: the one with this issuer, otherwise the one that was started last. `undefined` if none
  * responds.
  */
-export async function findLocalService(environment: Environment, issuer: string): Promise<LocalService | undefined> {
+export async function findLocalService(environment: Environment, issuer: string) {
   const provider = await findLocalProvider(findCacheFolder(environment), issuer);
   if (provider?.audience === undefined) return undefined;
-  const { audience, certificate: ca, service, admin, variables } = provider;
+  const { audience, certificate, variables } = provider;
   // The provider is on this host: no proxy is needed.
   const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
   return {
     issuer: provider.issuer,
     audience,
     environment: { ...environment, ...variables, ...outbound },
-    service,
-    admin,
-    ca,
+    /** URL of the service; `undefined` with `--only-provider`. */
+    service: provider.service,
+    /** URL of its admin listener. */
+    admin: provider.admin,
+    /** Certificate of the provider, in PEM. */
+    ca: certificate,
   };
 }
 

@@ -17,19 +17,16 @@ export interface Target {
 
 type Headers = Readonly<Record<string, string>>;
 
-export interface DoctorContext extends Target {
-  readonly deployment: Deployment;
-  /** Sends a request to the service, without a proxy. */
-  request(url: URL, headers?: Headers, method?: 'GET' | 'OPTIONS'): Promise<AnyResponse | ProviderError>;
-}
+export type DoctorContext = ReturnType<typeof createContext>;
 
 const maxBytes = 1024 * 1024;
 
-export function createContext(target: Target, deployment: Deployment): DoctorContext {
+export function createContext(target: Target, deployment: Deployment) {
   const { identity, timeout } = target;
   return {
     ...{ ...target, deployment },
-    async request(url, headers = {}, method = 'GET') {
+    /** Sends a request to the service, without a proxy. */
+    async request(url: URL, headers: Headers = {}, method: 'GET' | 'OPTIONS' = 'GET') {
       const outbound = createOutbound({ environment: {}, insecure: true, ...(identity !== undefined && { identity }) });
       try {
         return await outbound.fetchAny(url.href, { method, headers }, { timeoutSeconds: timeout / 1000, maxBytes });

@@ -26,67 +26,52 @@ export interface Entry extends Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insec
   write(member: 'issuer' | 'jwksUri' | 'algorithms', value?: string): string;
 }
 
-export interface Deployment {
-  /** `undefined` if only `--from-outside` and `--peer` are checked. */
-  readonly settings: Settings | undefined;
-  readonly entries: readonly Entry[];
-  /** Reason that there are no entries. */
-  readonly absence: string;
-  /** The domain, if it has a scheme: then there is no issuer. */
-  readonly domainWithScheme: string | undefined;
-  readonly rulesFile: string | undefined;
-  /** Path that requires a token and no scope. */
-  readonly protectedPath: string;
-  /** False if the path is only likely to. */
-  readonly isPathKnown: boolean;
-  readonly environment: Environment;
-  /** Certificate of the provider of `dev`, in PEM. */
-  readonly ca?: string;
-  /** URL of the clients, if the flags need not name it. */
-  readonly outside?: URL | undefined;
-  /** Returns the name that sets a setting: its flag or variable. */
-  nameOf(setting: SettingName): string;
-}
+export type Deployment = ReturnType<typeof createDeployment>;
 
 interface ReadSettings {
   readonly settings: Settings;
   readonly effective: readonly EffectiveSetting[];
 }
 
-function createDeployment(read: ReadSettings | undefined, environment: Environment): Deployment {
+/** `read` is `undefined` if only `--from-outside` and `--peer` are checked. */
+function createDeployment(read: ReadSettings | undefined, environment: Environment) {
   const { settings, effective = [] } = read ?? {};
   const variant = settings?.variant ?? variants.a;
   const find = (setting: SettingName) => {
     const name = environmentName(settingTable[setting], variant);
     return effective.find((each) => each.name === name);
   };
+  /** Returns the name that sets a setting: its flag or variable. */
   const nameOf = (setting: SettingName): string =>
     find(setting)?.source === 'flag'
       ? `--${settingTable[setting].flag}`
       : environmentName(settingTable[setting], variant);
   const isIssuerSet = (find('issuer')?.source ?? 'default') !== 'default';
   const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
+  const entries: readonly Entry[] =
+    settings?.issuer === undefined ? [] : [readEntry(settings, settings.issuer, { nameOf, isIssuerSet })];
+  const upstreamPath = settings?.mcp ? new URL(settings.audience).pathname : '/';
   return {
-    settings,
-    entries: settings?.issuer === undefined ? [] : [readEntry(settings, settings.issuer, { nameOf, isIssuerSet })],
+    ...{ settings, entries, environment, nameOf },
+    /** Reason that there are no entries. */
     absence: 'no provider is set',
+    /** The domain, if it has a scheme: then there is no issuer. */
     domainWithScheme: settings !== undefined && settings.issuer === undefined ? find('domain')?.value : undefined,
-    rulesFile: undefined,
-    protectedPath: settings?.upstream
-      ? settings.mcp
-        ? new URL(settings.audience).pathname
-        : '/'
-      : (endpoint?.path ?? '/'),
+    rulesFile: undefined as string | undefined, // of a gate
+    /** Path that requires a token and no scope. */
+    protectedPath: settings?.upstream ? upstreamPath : (endpoint?.path ?? '/'),
+    /** False if the path is only likely to. */
     isPathKnown: settings?.upstream === '',
-    environment,
-    nameOf,
+    /** Certificate of the provider of `dev`, in PEM, and the URL of its clients. */
+    ca: undefined as string | undefined, // of dev
+    outside: undefined as URL | undefined, // of dev
   };
 }
 
 function readEntry(
   { algorithms, clockTolerance, jwksUri }: Settings,
   issuer: string,
-  { nameOf, isIssuerSet }: Pick<Deployment, 'nameOf'> & { readonly isIssuerSet: boolean },
+  { nameOf, isIssuerSet }: { nameOf(setting: SettingName): string; readonly isIssuerSet: boolean },
 ): Entry {
   return {
     ...{ issuer, algorithms, tolerance: clockTolerance.nbf, label: undefined, introspection: undefined, exchanges: [] },

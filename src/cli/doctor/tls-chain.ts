@@ -2,27 +2,18 @@ import { connect, type DetailedPeerCertificate } from 'node:tls';
 import { bareHost } from '../../core/outbound/proxy-choice.ts';
 import { createTunnels } from '../../core/outbound/tunnel.ts';
 
-export interface TlsChain {
-  /** Error code of OpenSSL; `undefined` if the chain is trusted. */
-  readonly problem: string | undefined;
-  readonly authority: string;
-  readonly names: string;
-  readonly validFrom: string;
-  readonly validTo: string;
-}
-
 /**
  * Reads the chain of an untrusted server. The connection ends with the handshake and carries no data. Rejects without TLS.
  */
-export async function readTlsChain(url: URL, proxy: string | undefined, timeout: number): Promise<TlsChain> {
+export async function readTlsChain(url: URL, proxy: string | undefined, timeout: number) {
   const host = bareHost(url.hostname);
   const port = Number(url.port || 443);
   const tunnels = proxy === undefined ? undefined : await createTunnels(proxy, { timeout });
   const target = tunnels === undefined ? { host, port } : { socket: await tunnels.open(host, port) };
-  return new Promise((resolve, reject) => {
+  return new Promise<ReturnType<typeof describeChain>>((resolve, reject) => {
     const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
     const socket = connect({ ...target, ...servername, host, rejectUnauthorized: false, timeout }, () => {
-      const chain = describeChain(socket.getPeerCertificate(true), socket.authorizationError);
+      const chain = describeChain(socket.getPeerCertificate(true));
       socket.destroy();
       resolve(chain);
     });
@@ -31,7 +22,7 @@ export async function readTlsChain(url: URL, proxy: string | undefined, timeout:
   });
 }
 
-function describeChain(leaf: DetailedPeerCertificate, problem: Error | string | undefined): TlsChain {
+function describeChain(leaf: DetailedPeerCertificate) {
   let last = leaf;
   // A root is its own issuer.
   for (let depth = 0; depth < 10 && last.issuerCertificate !== undefined; depth++) {
@@ -40,8 +31,6 @@ function describeChain(leaf: DetailedPeerCertificate, problem: Error | string | 
   }
   const { CN, O } = last.issuer ?? {};
   return {
-    // Typed as Error; at run time it is a string.
-    problem: problem ? String((problem as { readonly code?: unknown }).code ?? problem) : undefined,
     authority: String(CN ?? O ?? 'unknown'),
     names: leaf.subjectaltname ?? String(leaf.subject?.CN ?? 'none'),
     validFrom: leaf.valid_from,

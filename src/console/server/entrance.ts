@@ -4,12 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { isSameSecret } from '../../core/http/same-secret.ts';
 
-export interface EntranceRefusal {
-  readonly status: 403 | 421;
-  readonly text: string;
-}
-
-export function refuseOutsiders({ headers, socket }: IncomingMessage): EntranceRefusal | undefined {
+export function refuseOutsiders({ headers, socket }: IncomingMessage) {
   // Stops DNS rebinding: a page under a foreign name that resolves to a loopback address.
   if (!isLoopbackHost(headers.host)) {
     return { status: 421, text: 'Open the console under a loopback name, such as 127.0.0.1.' };
@@ -26,7 +21,7 @@ export function refuseOutsiders({ headers, socket }: IncomingMessage): EntranceR
 }
 
 /** Refuses requests that a browser sends for another page, even a page on another port of this host. */
-export function refuseCrossOrigin({ method, headers }: IncomingMessage): EntranceRefusal | undefined {
+export function refuseCrossOrigin({ method, headers }: IncomingMessage) {
   const site = headers['sec-fetch-site'];
   const isOwn =
     method === 'POST'

@@ -5,23 +5,14 @@ import { makeLocalhostCertificate } from '../../testing/certificate/localhost-ce
 import { loadLibraries } from './libraries.ts';
 
 /** Persistent certificate and client secret of the local identity provider. */
-export interface Identity {
-  /** PEM. */
-  readonly certificate: string;
-  readonly certificateFile: string;
-  /** PEM. */
-  readonly key: string;
-  readonly clientSecret: string;
-  readonly clientSecretFile: string;
-  /** End of the certificate, in seconds since the epoch. */
-  readonly expires: number;
-}
+export type Identity = ReturnType<typeof identify>;
+
+/** Contents of the files: PEM, and a string. */
+type Secrets = Readonly<Record<keyof typeof fileNames, string>>;
 
 /** Seconds. */
 const day = 86_400;
 const lifetime = 365 * day;
-
-type Secrets = Pick<Identity, 'certificate' | 'key' | 'clientSecret'>;
 
 const fileNames = { certificate: 'certificate.pem', key: 'key.pem', clientSecret: 'client-secret' } as const;
 const folderName = 'identity';
@@ -59,11 +50,12 @@ export async function ensureIdentity(cacheFolder: string, now: number): Promise<
   return identify(cacheFolder, made);
 }
 
-function identify(cacheFolder: string, secrets: Secrets): Identity {
+function identify(cacheFolder: string, secrets: Secrets) {
   return {
     ...secrets,
     certificateFile: join(cacheFolder, folderName, fileNames.certificate),
     clientSecretFile: join(cacheFolder, folderName, fileNames.clientSecret),
+    /** End of the certificate, in seconds since the epoch. */
     expires: Date.parse(new X509Certificate(secrets.certificate).validTo) / 1000,
   };
 }

@@ -32,22 +32,7 @@ export interface LocalIdpOptions {
   readonly makeKey?: () => Promise<SigningKey>;
 }
 
-export interface LocalIdp {
-  /** `https://localhost:<port>/`. */
-  readonly issuer: string;
-  readonly domain: string;
-  /** Certificate to trust, in PEM. */
-  readonly certificateFile: string;
-  readonly clientSecretFile: string;
-  readonly notices: readonly string[];
-  token(options?: TokenOptions): Promise<string>;
-  /** Announces the service and its variables to other commands. */
-  announceService(
-    service: Pick<RunningIdp, 'service' | 'admin'>,
-    variables?: Readonly<Record<string, string>>,
-  ): Promise<void>;
-  close(): Promise<void>;
-}
+export type LocalIdp = Awaited<ReturnType<typeof startLocalIdp>>;
 
 const forDevelopment = 'The provider is for development only: clients sign in without a password.';
 
@@ -55,7 +40,7 @@ const forDevelopment = 'The provider is for development only: clients sign in wi
  * Starts an OpenID provider on `https://localhost:<port>/` for development. It signs every local user in. Rejects with
  * `LocalIdpFailure` in production, without its packages, or if the port is in use.
  */
-export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp> {
+export async function startLocalIdp(options: LocalIdpOptions) {
   const { environment = process.env, now = () => Date.now() / 1000, makeKey = makeSigningKey } = options;
   if (environment['NODE_ENV'] === 'production') {
     throw new LocalIdpFailure(
@@ -90,17 +75,18 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
     const withdraw = await announceRunning(cacheFolder, known);
     const client = createIdpClient(issuer, identity);
     return {
-      issuer,
-      domain,
+      ...{ issuer, domain },
+      /** Certificate to trust, in PEM. */
       certificateFile: identity.certificateFile,
       clientSecretFile: identity.clientSecretFile,
       notices: [forDevelopment, ...describeRuntime(process.versions.node)],
-      token: (order = {}) => client.getToken(order),
-      async announceService(service, variables) {
+      token: (order: TokenOptions = {}) => client.getToken(order),
+      /** Announces the service and its variables to other commands. */
+      async announceService(service: Pick<RunningIdp, 'service' | 'admin'>, variables?: RunningIdp['variables']) {
         serviceUrl = service.service;
         await announceRunning(cacheFolder, { ...known, ...service, ...(variables !== undefined && { variables }) });
       },
-      async close() {
+      async close(): Promise<void> {
         await withdraw();
         await stop();
       },

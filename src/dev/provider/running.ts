@@ -25,11 +25,6 @@ const stateFile = v.pipe(v.string(), v.parseJson(), runningIdp);
 
 export type RunningIdp = Readonly<v.InferOutput<typeof runningIdp>>;
 
-export interface LocalProvider extends RunningIdp {
-  /** PEM. */
-  readonly certificate: string;
-}
-
 /** Writes the state of a provider. The returned function removes it. */
 export async function announceRunning(cacheFolder: string, running: RunningIdp): Promise<() => Promise<void>> {
   const file = runningFile(cacheFolder, running.issuer);
@@ -47,7 +42,7 @@ export async function findRunning(cacheFolder: string, issuer?: string): Promise
 }
 
 /** Finds the state of the provider with this issuer, otherwise of the one that was started last; `undefined` if none responds. */
-export async function findLocalProvider(cacheFolder: string, issuer: string): Promise<LocalProvider | undefined> {
+export async function findLocalProvider(cacheFolder: string, issuer: string) {
   const identity = await readIdentity(cacheFolder);
   if (identity === undefined) return undefined;
   const all = await listRunning(cacheFolder);
