@@ -4,7 +4,6 @@ import { createBoundRequest } from '../dev/bound-request.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import type { LocalIdpFailure } from '../dev/provider/failure.ts';
 import type { IdpClient } from '../dev/provider/idp-client.ts';
-import { describeMissing } from '../dev/provider/libraries.ts';
 import { countRunning, findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
@@ -20,9 +19,8 @@ export async function runToken({ values }: Flags<'token'>, environment: NodeJS.P
   const cacheFolder = findCacheFolder(environment);
   const idp = await findRunning(cacheFolder, values.idp && new URL(values.idp).href);
   if (idp === undefined) {
-    const missing = describeMissing();
-    const advice = missing === undefined ? 'Start one: portcullis dev' : `${missing} Then start one: portcullis dev`;
-    throw new CommandFailure(`portcullis: no local identity provider is running. ${advice}\n`, exitCodes.unavailable);
+    const advice = 'no local identity provider is running. Start one: portcullis dev';
+    throw new CommandFailure(`portcullis: ${advice}\n`, exitCodes.unavailable);
   }
   try {
     const lines = await getLines(idp, { order, call, cacheFolder });

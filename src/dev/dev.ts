@@ -1,6 +1,5 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { packageFolder } from '../core/package-folder.ts';
 import { showText } from '../core/shown-text.ts';
@@ -14,11 +13,9 @@ import { announceProvider, announceService, type ConsoleLink, isGate, type Liste
 import { listSharedVariables } from './local-service.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
 import { clientIds, consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
-import { errorCode, LocalIdpFailure } from './provider/failure.ts';
+import { LocalIdpFailure } from './provider/failure.ts';
 import { type LocalIdp, startLocalIdp } from './provider/local-idp.ts';
 import { devVariable } from './tries/tries.ts';
-
-const inUse = 'is in use. Set another one with --port, or 0 for a free one.';
 
 const main = join(packageFolder, 'dist/cli/main.js');
 
@@ -75,8 +72,6 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
   const result = readSettings({ args: [], environment });
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
-  if (await isInUse(settings))
-    return fail(`portcullis: Port ${settings.port} of the service ${inUse}\n`, exitCodes.unavailable);
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // Detached, so that Ctrl-C of the terminal reaches the service once, through this process.
   const child = spawn(process.execPath, [main, isGate(settings) ? 'gate' : 'serve'], {
@@ -175,18 +170,6 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
     NO_PROXY: noProxy,
     no_proxy: noProxy,
   };
-}
-
-async function isInUse({ host, port }: Settings): Promise<boolean> {
-  const probe = createServer();
-  try {
-    await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(port, host, resolve));
-    return false;
-  } catch (error) {
-    return errorCode(error) === 'EADDRINUSE';
-  } finally {
-    probe.close();
-  }
 }
 
 function fail(message: string, status: number): number {

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { loadX509 } from '../../testing/certificate/localhost-certificate.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 
@@ -27,20 +26,6 @@ export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
     if (errorCode(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
     throw new LocalIdpFailure(howToInstall, { cause });
   }
-}
-
-export function describeMissing(): string | undefined {
-  const { resolve } = createRequire(import.meta.url);
-  const isMissing = (name: string): boolean => {
-    try {
-      resolve(name);
-      return false;
-    } catch (error) {
-      // Any other error comes from an installed package without an entry for `require`.
-      return errorCode(error) === 'MODULE_NOT_FOUND';
-    }
-  };
-  return ['oidc-provider', '@peculiar/x509'].some(isMissing) ? howToInstall : undefined;
 }
 
 /** Suppresses the provider's notices about production until the returned function is called. */
