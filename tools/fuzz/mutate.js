@@ -1,3 +1,5 @@
+import { makeRandom } from '../shared/statistics.js';
+
 const interesting = [
   '',
   '\0',
@@ -40,15 +42,10 @@ const interesting = [
 ];
 const maxLength = 4096;
 
-/** A generator of numbers below a bound, the same for the same seed (xorshift32). */
+/** A generator of numbers below a bound, the same for the same seed. */
 export function createRandom(seed) {
-  let state = seed | 1;
-  return (bound) => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) % bound;
-  };
+  const random = makeRandom(seed);
+  return (bound) => Math.floor(random() * bound);
 }
 
 /**

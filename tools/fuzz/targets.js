@@ -166,7 +166,7 @@ const urlWords = [
 /** Fuzz targets: each throws if the result for an input is wrong. */
 export const targets = {
   'parse-jws': {
-    modules: ['/build/jose/'],
+    modules: ['/build/core/jose/'],
     run: fuzzJws,
     seeds: [
       '{"alg":"RS256","kid":"k"}\u0001{"sub":"a"}\u0001signature',
@@ -177,7 +177,7 @@ export const targets = {
     words: [...jsonWords, '"alg"', '"kid"', '.', '\u0001', 'e30', '='],
   },
   claims: {
-    modules: ['/build/jose/', '/build/token/'],
+    modules: ['/build/core/jose/', '/build/core/token/'],
     run: fuzzClaims,
     seeds: [JSON.stringify(goodClaims), JSON.stringify({ ...goodClaims, aud: ['x', 'https://api.example/'] })],
     words: [
@@ -188,7 +188,7 @@ export const targets = {
     ],
   },
   'external-url': {
-    modules: ['/build/http/'],
+    modules: ['/build/core/http/'],
     run: fuzzExternalUrl,
     seeds: [
       'api.example:8080\nhttps\na.example, b\n/v1\nhttp://x/y?z',
@@ -198,19 +198,19 @@ export const targets = {
     words: [...urlWords, '\n', 'https\n', ',', ' '],
   },
   htu: {
-    modules: ['/build/dpop/htu'],
+    modules: ['/build/core/dpop/htu'],
     run: fuzzHtu,
     seeds: ['https://api.example/a/b', 'HTTP://API.example:80/%7ea/../b/.?x#y', 'https://[::1]:0443/%2f|'],
     words: urlWords,
   },
   quote: {
-    modules: ['/build/refusal/challenge'],
+    modules: ['/build/core/refusal/challenge'],
     run: fuzzQuote,
     seeds: ['realm', 'a"b\\c', 'é\n'],
     words: ['"', '\\', '", error="', '\r\n'],
   },
   'key-set': {
-    modules: ['/build/jose/', '/build/keys/'],
+    modules: ['/build/core/jose/', '/build/core/keys/'],
     run: fuzzJwks,
     seeds: keys.map((key) => JSON.stringify({ keys: [key] })),
     words: [
