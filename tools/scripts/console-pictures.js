@@ -1,19 +1,14 @@
 #!/usr/bin/env node
 // Takes the pictures of the console in docs/images: node tools/scripts/console-pictures.js
-// With `--into FOLDER` it takes them at 390, 1280 and 2200 px, with `--of ROOT` of another checkout.
 // It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 
-const own = fileURLToPath(new URL('../../', import.meta.url));
-const { values } = parseArgs({ options: { into: { type: 'string' }, of: { type: 'string' } } });
-const { into = join(own, 'docs/images'), of: root = own } = values;
-const widths = values.into === undefined ? [1080] : [390, 1280, 2200];
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = await mkdtemp(join(tmpdir(), 'portcullis-pictures-'));
 const environment = { PATH: process.env.PATH, XDG_CACHE_HOME: folder, HOME: folder, NO_COLOR: '1' };
 const main = join(root, 'dist/cli/main.js');
@@ -23,29 +18,21 @@ const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '
 });
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu'],
+  args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'],
 });
 try {
   let output = '';
   for await (const chunk of dev.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     output += chunk;
-    if (/\?key=KEY\n/.test(output)) break;
+    if (/\?key=.*\n/.test(output)) break;
   }
   const [, service = ''] = /^Service +(\S+)/m.exec(output) ?? [];
-  const [, keyFile = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+)\?key=KEY$/m.exec(output) ?? [];
+  const [, keyFile = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*"(\S+)\?key=/m.exec(output) ?? [];
   const page = await browser.newPage({ viewport: { width: 1080, height: 660 }, colorScheme: 'light' });
   await page.goto(`${link}?key=${(await readFile(keyFile, 'utf8')).trim()}`);
   await page.waitForURL('**/console');
 
-  const picture = async (name) => {
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 660 });
-      await page.waitForTimeout(200);
-      const suffix = values.into === undefined ? '' : `-${width}`;
-      await page.screenshot({ path: join(into, `${name}${suffix}.png`) });
-    }
-    await page.setViewportSize({ width: 1080, height: 660 });
-  };
+  const picture = (name) => page.screenshot({ path: join(root, 'docs/images', `${name}.png`) });
   const attempt = async (kind) => {
     await page.getByRole('link', { name: 'Try it', exact: true }).click();
     await page.getByLabel('Endpoint').selectOption('/api/private-scoped');

@@ -25,26 +25,20 @@ const columns = {
   example: /^example/,
 };
 
-const suites = {
-  library: {
-    runtimes: libraryRuntimes,
-    variable: 'LIBRARY_RUNTIME',
-    tests: [
-      ...['admission', 'refusals', 'published-keys'].map((test) => `test/adapters/${test}.test.ts`),
-      ...['signatures', 'limits'].map((test) => `test/runtimes/${test}.test.ts`),
-    ],
-    /** The Workers example; `npm test` runs the other examples. */
-    more: { workerd: ['test/runtimes/workers-example.test.ts'] },
-    head: ['library on', ...Object.keys(columns)],
-    toCells: (cases) =>
-      Object.values(columns).map((pattern) => {
-        const counted = cases.filter(({ ancestorTitles: [group] }) => pattern.test(group ?? ''));
-        const failed = counted.filter(isFailed);
-        if (counted.length === 0) return '–';
-        return failed.length === 0 ? `${counted.length}` : `${counted.length - failed.length}; not ${list(failed)}`;
-      }),
-  },
-};
+const tests = [
+  ...['admission', 'refusals', 'published-keys'].map((test) => `test/adapters/${test}.test.ts`),
+  ...['signatures', 'limits'].map((test) => `test/runtimes/${test}.test.ts`),
+];
+/** The Workers example; `npm test` runs the other examples. */
+const more = { workerd: ['test/runtimes/workers-example.test.ts'] };
+const head = ['library on', ...Object.keys(columns)];
+const toCells = (cases) =>
+  Object.values(columns).map((pattern) => {
+    const counted = cases.filter(({ ancestorTitles: [group] }) => pattern.test(group ?? ''));
+    const failed = counted.filter(isFailed);
+    if (counted.length === 0) return '–';
+    return failed.length === 0 ? `${counted.length}` : `${counted.length - failed.length}; not ${list(failed)}`;
+  });
 
 /** A test that did not run has failed. */
 const isFailed = ({ status }) => status !== 'passed';
@@ -55,20 +49,20 @@ function list(cases) {
   return [...names, ...(cases.length > names.length ? [`and ${cases.length - names.length} more`] : [])].join('<br>');
 }
 
-/** Runs one suite on one runtime: the row of its table, and how many cases have failed. */
-function run(suite, name) {
-  const { label, binary, words } = suite.runtimes[name];
-  const tests = [...suite.tests, ...(suite.more?.[name] ?? [])];
+/** Runs the suite on one runtime: the row of the table, and how many cases have failed. */
+function run(name) {
+  const { label, binary, words } = libraryRuntimes[name];
+  const files = [...tests, ...(more[name] ?? [])];
   const [version] = /\d+[\d.-]+\d/.exec(execFileSync(binary, ['--version'], { encoding: 'utf8' })) ?? ['unknown'];
   // The runner takes a name that fits no file for a filter that finds nothing.
-  for (const test of tests) if (!existsSync(test)) throw new Error(`${test} is not there`);
+  for (const test of files) if (!existsSync(test)) throw new Error(`${test} is not there`);
   rmSync(report, { force: true });
   spawnSync(
     process.execPath,
-    ['node_modules/vitest/vitest.mjs', 'run', ...tests, '--reporter=json', `--outputFile=${report}`],
+    ['node_modules/vitest/vitest.mjs', 'run', ...files, '--reporter=json', `--outputFile=${report}`],
     {
       stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, [suite.variable]: words.join(' ') },
+      env: { ...process.env, LIBRARY_RUNTIME: words.join(' ') },
       timeout: bound,
     },
   );
@@ -78,9 +72,9 @@ function run(suite, name) {
   if (broken.length > 0) throw new Error(`${label} ${version}: ${broken.map(({ message }) => message).join('\n')}`);
   const cases = testResults.flatMap(({ assertionResults }) => assertionResults);
   const failed = cases.filter(isFailed);
-  console.log(`${suite.head[0]} ${label} ${version}: ${cases.length - failed.length} passed, ${failed.length} failed`);
+  console.log(`${head[0]} ${label} ${version}: ${cases.length - failed.length} passed, ${failed.length} failed`);
   for (const { fullName } of failed) console.log(`  ${fullName}`);
-  return { cells: [`${label} ${version}`, ...suite.toCells(cases)], failed: failed.length };
+  return { cells: [`${label} ${version}`, ...toCells(cases)], failed: failed.length };
 }
 
 /** Node counts by its major version. */
@@ -88,9 +82,9 @@ const keyOf = ([label]) => /^Node \d+|^\w+/.exec(label)?.[0] ?? label;
 const order = ['Node 20', 'Node 22', 'Node 24', 'Node 26', 'Bun', 'Deno', 'workerd'];
 
 /** Replaces rows of the same runtime in a page. */
-function write(name, { head }, rows) {
+function write(row) {
   const text = readFileSync(page, 'utf8');
-  const place = new RegExp(`(<!-- output: ${name} -->\n)(.*?)(<!-- end -->)`, 's');
+  const place = /(<!-- output: library -->\n)(.*?)(<!-- end -->)/s;
   const before = (place.exec(text)?.[2] ?? '').split('\n').slice(2).filter(Boolean);
   const kept = before.map((line) =>
     line
@@ -98,7 +92,7 @@ function write(name, { head }, rows) {
       .slice(1, -1)
       .map((cell) => cell.trim()),
   );
-  const merged = new Map([...kept, ...rows].map((cells) => [keyOf(cells), cells]));
+  const merged = new Map([...kept, row].map((cells) => [keyOf(cells), cells]));
   const sorted = [...merged.values()].toSorted((a, b) => order.indexOf(keyOf(a)) - order.indexOf(keyOf(b)));
   const lines = [head, head.map(() => '---'), ...sorted].map((cells) => `| ${cells.join(' | ')} |`);
   writeFileSync(
@@ -116,12 +110,9 @@ if (unknown.length > 0) {
   throw new TypeError(`no runtime ${unknown.join()}; write some of ${Object.keys(libraryRuntimes).join()}`);
 }
 installPackages();
-for (const [name, suite] of Object.entries(suites)) {
-  const names = positionals.length > 0 ? positionals : Object.keys(suite.runtimes);
-  for (const each of names.filter((one) => Object.hasOwn(suite.runtimes, one))) {
-    const { cells, failed } = run(suite, each);
-    if (failed > 0) process.exitCode = 1;
-    // Row by row: what has run is kept where a later one is cut off.
-    if (values.write) write(name, suite, [cells]);
-  }
+for (const name of positionals.length > 0 ? positionals : Object.keys(libraryRuntimes)) {
+  const { cells, failed } = run(name);
+  if (failed > 0) process.exitCode = 1;
+  // Row by row: what has run is kept where a later one is cut off.
+  if (values.write) write(cells);
 }

@@ -7,9 +7,9 @@ import { nameCheck } from '../../../src/explain/explanation.ts';
 import { showStep } from '../../../src/explain/looks.ts';
 import { formatFirst, plainStyle } from '../../../src/explain/terminal-text.ts';
 import { type CauseCase, causeCases, makeFacts } from '../../../test/explain/cause-cases.ts';
+import { table } from './table.ts';
 
 const escapeCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
-const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
 const ids = Object.keys(checks) as (keyof typeof checks)[]; // the keys of the table
 
@@ -18,17 +18,17 @@ function listChecks(): string {
   const rows = ids.map((id) => {
     const { reasons, label, row: line } = checks[id];
     const named = reasons.map((reason) => `[\`${reason}\`](refusals.md#${reason})`).join(', ');
-    return row([`\`${id}\``, label, line, named]);
+    return [`\`${id}\``, label, line, named];
   });
-  return [row(['check', 'name', 'row', 'reasons']), row(['---', '---', '---', '---']), ...rows].join('\n');
+  return table(['check', 'name', 'row', 'reasons'], rows);
 }
 
 /** Each cause with the refusals that it is named for. */
 function listCauses(): string {
-  const rows = causes.map(({ id, reasons, meaning }) =>
-    row([`[\`${id}\`](#${id})`, reasons.join(', '), escapeCell(meaning)]),
+  return table(
+    ['cause', 'named for', 'what happened'],
+    causes.map(({ id, reasons, meaning }) => [`[\`${id}\`](#${id})`, reasons.join(', '), escapeCell(meaning)]),
   );
-  return [row(['cause', 'named for', 'what happened']), row(['---', '---', '---']), ...rows].join('\n');
 }
 
 /** For each cause what `explain` prints of the calls that its tests are made with. */
@@ -68,16 +68,18 @@ function printSample({ reason, appears }: CauseCase): string {
 
 /** Each problem of `doctor`, with an anchor. */
 function listFindings(): string {
-  const rows = Object.entries(findings).map(([name, { check, level, meaning }]) =>
-    row([`<a id="${name}"></a>\`${name}\``, check, level === 'fail' ? 'failure' : 'warning', escapeCell(meaning)]),
-  );
-  return [row(['problem', 'check', 'level', 'meaning']), row(['---', '---', '---', '---']), ...rows].join('\n');
+  const rows = Object.entries(findings).map(([name, { check, level, meaning }]) => [
+    ...[`<a id="${name}"></a>\`${name}\``, check, level === 'fail' ? 'failure' : 'warning', escapeCell(meaning)],
+  ]);
+  return table(['problem', 'check', 'level', 'meaning'], rows);
 }
 
 /** Each check of `doctor`. */
 function listDoctorChecks(): string {
-  const rows = Object.entries(doctorChecks).map(([name, title]) => row([`\`${name}\``, escapeCell(title)]));
-  return [row(['check', 'what must hold']), row(['---', '---']), ...rows].join('\n');
+  return table(
+    ['check', 'what must hold'],
+    Object.entries(doctorChecks).map(([name, title]) => [`\`${name}\``, escapeCell(title)]),
+  );
 }
 
 /** The tables of docs/explain.md and docs/doctor.md. */

@@ -5,6 +5,7 @@ import { publishedHoles } from '../../../test/catalogue/published-holes.ts';
 import { catalogue } from '../../../test/catalogue/rows.ts';
 import { slowClients } from '../../../test/catalogue/slow-clients.ts';
 import { differenceTable } from '../../../test/differential/differences.ts';
+import { table } from './table.ts';
 
 /** A row of the catalogue, whichever way it is run. */
 interface Row {
@@ -16,7 +17,7 @@ interface Row {
 }
 
 /** One line for all cases of an attack that end alike. */
-function table(rows: readonly Row[]): string {
+function listAttacks(rows: readonly Row[]): string {
   const lines = new Map<string, { readonly row: Row; readonly names: string[] }>();
   for (const row of rows) {
     const key = JSON.stringify([row.attack, row.status, row.reason]);
@@ -24,14 +25,13 @@ function table(rows: readonly Row[]): string {
     line.names.push(row.name);
     lines.set(key, line);
   }
-  return [
-    '| attack | cases | status | reason | source |',
-    '| --- | --- | --- | --- | --- |',
-    ...[...lines.values()].map(
-      ({ row, names }) =>
-        `| ${row.attack} | ${names.map(show).join(' · ')} | ${row.status === 0 ? 'closed' : row.status} | ${row.reason === null ? '–' : `\`${row.reason}\``} | ${row.source} |`,
-    ),
-  ].join('\n');
+  return table(
+    ['attack', 'cases', 'status', 'reason', 'source'],
+    [...lines.values()].map(({ row: { attack, status, reason, source }, names }) => [
+      ...[attack, names.map(show).join(' · '), status === 0 ? 'closed' : String(status)],
+      ...[reason === null ? '–' : `\`${reason}\``, source],
+    ]),
+  );
 }
 
 /** A name in a cell of a table: nothing in it is read as markup. */
@@ -52,9 +52,9 @@ const vectorFiles: Readonly<Record<string, string>> = {
 function vectors(): string {
   const rows = Object.entries(vectorFiles).map(([name, what]) => {
     const url = new URL(`../../../test/vectors/wycheproof_${name}.json`, import.meta.url);
-    return `| ${what} | \`${name}\` | ${JSON.parse(readFileSync(url, 'utf8')).numberOfTests} |`;
+    return [what, `\`${name}\``, String(JSON.parse(readFileSync(url, 'utf8')).numberOfTests)];
   });
-  return ['| what | file of Wycheproof | cases |', '| --- | --- | --- |', ...rows].join('\n');
+  return table(['what', 'file of Wycheproof', 'cases'], rows);
 }
 
 const parts: Readonly<Record<string, readonly Row[]>> = {
@@ -67,12 +67,8 @@ const parts: Readonly<Record<string, readonly Row[]>> = {
 function counts(): string {
   const rows = Object.entries(parts);
   const total = rows.reduce((sum, [, { length }]) => sum + length, 0);
-  return [
-    '| part | cases |',
-    '| --- | --- |',
-    ...rows.map(([name, { length }]) => `| ${name} | ${length} |`),
-    `| all | ${total} |`,
-  ].join('\n');
+  const counted = rows.map(([name, { length }]) => [name, String(length)]);
+  return table(['part', 'cases'], [...counted, ['all', String(total)]]);
 }
 
 function holes(): string {
@@ -80,19 +76,15 @@ function holes(): string {
     const inputs = typeof here === 'string' ? '–' : here.map(({ name }) => show(name)).join(' · ');
     const decisions =
       typeof here === 'string' ? here : [...new Set(here.map(({ decision }) => `\`${decision}\``))].join(', ');
-    return `| ${id} | ${product} | ${hole} | ${inputs} | ${decisions} |`;
+    return [id, product, hole, inputs, decisions];
   });
-  return [
-    '| published as | product | hole there | inputs | decision here |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows,
-  ].join('\n');
+  return table(['published as', 'product', 'hole there', 'inputs', 'decision here'], rows);
 }
 
 /** The tables of docs/evidence/attacks.md, by the name of their place. */
 export const hostileTables: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    Object.entries(parts).map(([name, rows]) => [`attacks_${name.replaceAll(/\W/g, '_')}`, table(rows)] as const),
+    Object.entries(parts).map(([name, rows]) => [`attacks_${name.replaceAll(/\W/g, '_')}`, listAttacks(rows)] as const),
   ),
   hostileCounts: counts(),
   hostileVectors: vectors(),

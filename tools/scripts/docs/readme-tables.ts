@@ -10,10 +10,8 @@ import { migrationTable } from '../../../test/migration/differences.ts';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
 import { formatSourceTree } from './source-tree.ts';
+import { table } from './table.ts';
 
-const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
 /** Endpoints, by path, with the status of each variant. */
