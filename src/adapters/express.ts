@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, Request } from 'express';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AdapterOptions } from './checkpoint.ts';
-import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
+import { type AuthorizeForms, createMiddlewareForms, type Fix } from './forms.ts';
 import { createNodeCheckpoint, describeNode, type NodeMiddleware, sendRefusal, setNonce } from './node-middleware.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
@@ -27,7 +27,7 @@ export type AuthorizeOptions = AdapterOptions<Request>;
 export type AuthorizeMiddleware = NodeMiddleware;
 
 /** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export type Authorize<D = Claims> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D>;
+export type Authorize<D = Claims, F = Fix> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D, F>;
 
 /**
  * Creates the `authorize` function of an Express application: middleware for a route, a router or the entire application.

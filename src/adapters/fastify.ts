@@ -6,7 +6,7 @@ import { type BackchannelLogoutOptions, openBackchannelLogout } from '../core/re
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../core/revocation/signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AdapterOptions, Visitor } from './checkpoint.ts';
-import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
+import { type AuthorizeForms, createMiddlewareForms, type Fix } from './forms.ts';
 import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
 import { createNodeCheckpoint, describeNode } from './node-middleware.ts';
 import { readNodeBody, readNodeRequest } from './node-request.ts';
@@ -40,7 +40,7 @@ export interface JudgedReply {
 export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
 
 /** Creates a hook from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export type Authorize<D = Claims> = AuthorizeForms<AuthorizeHook, Pick<JudgedRequest, 'raw'>, D>;
+export type Authorize<D = Claims, F = Fix> = AuthorizeForms<AuthorizeHook, Pick<JudgedRequest, 'raw'>, D, F>;
 
 /**
  * Creates the `authorize` function of a Fastify application: a hook for a route, a plugin or the entire application.

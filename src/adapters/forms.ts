@@ -1,5 +1,5 @@
 import { checkPolicy } from '../core/policy/checked-policy.ts';
-import type { Policy } from '../core/policy/policy.ts';
+import type { Policy, Unmade } from '../core/policy/policy.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import { type AccessReaders, accessOf, findAccess } from './admission.ts';
@@ -16,11 +16,14 @@ export type Forms<F, O = F> = F & {
   readonly optional: O;
 };
 
+/** For the compiler: its error for `app.use(authorize)` has the name of the type, and so the fix. */
+export type Fix = 'call it: authorize()';
+
 /** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-type CreateMiddleware<M> = (policy?: Policy<unknown>) => M;
+type CreateMiddleware<M, F> = (policy?: Policy<unknown>, uncalled?: Unmade<F>) => M;
 
 /** The middleware of an adapter, and readers of the access that it grants. `M` is what the framework mounts. */
-export type AuthorizeForms<M, Q, D> = Forms<CreateMiddleware<M>> & AccessReaders<Q, D>;
+export type AuthorizeForms<M, Q, D, F = Fix> = Forms<CreateMiddleware<M, F>> & AccessReaders<Q, D>;
 
 /** Creates a function for required credentials, with a member `optional`. */
 export function createForms<F extends object>(create: (credentials: RoutePolicy<never>['credentials']) => F): Forms<F> {

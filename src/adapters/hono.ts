@@ -1,13 +1,13 @@
 import type { Context, Env, ErrorHandler, MiddlewareHandler } from 'hono';
 import type { BlankInput } from 'hono/types';
-import type { HandedClaims, Policy } from '../core/policy/policy.ts';
+import type { HandedClaims, Policy, Unmade } from '../core/policy/policy.ts';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { SignalsReceiverOptions } from '../core/revocation/signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
 import type { AccessReaders } from './admission.ts';
 import type { Visitor } from './checkpoint.ts';
 import * as events from './events/web-events.ts';
-import { createMiddlewareForms, type Forms } from './forms.ts';
+import { createMiddlewareForms, type Fix, type Forms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { createWebCheckpoint, toMetadataResponse, toResponse, type WebAdapterOptions } from './web-response.ts';
 
@@ -21,10 +21,13 @@ export type AuthorizeOptions<E extends Env> = WebAdapterOptions<Context<E>>;
 export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A } }, string, BlankInput>;
 
 /** Creates middleware of Hono for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
-type HonoMiddleware<D, N> = <C = D>(policy?: Policy<C>) => AuthorizeMiddleware<Access<HandedClaims<C, D>> | N>;
+type HonoMiddleware<D, N, F> = <C = D>(
+  policy?: Policy<C>,
+  uncalled?: Unmade<F>,
+) => AuthorizeMiddleware<Access<HandedClaims<C, D>> | N>;
 
 /** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export type Authorize<D = Claims> = Forms<HonoMiddleware<D, never>, HonoMiddleware<D, undefined>> &
+export type Authorize<D = Claims, F = Fix> = Forms<HonoMiddleware<D, never, F>, HonoMiddleware<D, undefined, F>> &
   AccessReaders<object, D>;
 
 /**

@@ -1,6 +1,7 @@
 import type { DpopMode } from '../core/http/credentials.ts';
 import type { ResourceRequest } from '../core/http/request.ts';
 import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
+import { isCombined } from '../core/policy/checked-policy.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import type { Gathered } from '../core/resource-server/dry-run.ts';
 import type { Disguise } from '../core/shown-comparison.ts';
@@ -150,7 +151,7 @@ export function readForce(
   options: ForceOptions,
 ): InForce {
   const trusted = [...(found?.issuers.values() ?? [])];
-  const { scopes = [], anyScope = [], permissions = [] } = 'policies' in policy ? {} : policy;
+  const { scopes = [], anyScope = [], permissions = [] } = isCombined(policy) ? {} : policy;
   return {
     issuers: trusted.map((each) => each.issuer),
     audiences:

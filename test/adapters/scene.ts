@@ -6,7 +6,7 @@ import { createIntrospection } from '../../src/core/introspection/introspection.
 import type { KeySet } from '../../src/core/keys/key-set.ts';
 import type { Fetch } from '../../src/core/outbound/http-client.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import type { AnyServerOptions } from '../../src/core/resource-server/options.ts';
 import {
   type Access,
   createResourceServer,
@@ -66,7 +66,7 @@ export const noKeys: KeySet = {
   refetch: () => undefined,
 };
 
-type MakeOptions = (of: SceneIssuer) => Partial<ResourceServerOptions>;
+type MakeOptions = (of: SceneIssuer) => Partial<Omit<AnyServerOptions, 'issuer'>>;
 
 /** Options of a resource server for each state that a request can meet. */
 const serverOptions = {
@@ -105,7 +105,7 @@ export type Servers = Readonly<Record<ServerName, ResourceServer>>;
 /** One resource server for each state that a request can meet; made anew for each framework. */
 export function createServers(of: SceneIssuer): Servers {
   const { issuer, audience, keys, ca, fetch } = of;
-  const usual: ResourceServerOptions = {
+  const usual = {
     issuers: [keys === undefined ? issuer : { issuer, keys }],
     audience,
     now,

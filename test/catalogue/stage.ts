@@ -21,7 +21,7 @@ import {
   type IntrospectionOptions,
 } from '../../src/core/introspection/introspection.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import type { AnyServerOptions } from '../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
@@ -74,7 +74,7 @@ export interface Stage {
   stopAt(time: number): void;
   /** Seconds since the epoch, whole. */
   now(): number;
-  open(options?: Partial<ResourceServerOptions>, api?: ApiOptions): Promise<Api>;
+  open(options?: Partial<Omit<AnyServerOptions<'required'>, 'issuer'>>, api?: ApiOptions): Promise<Api>;
   /** Introspection at the endpoint of the world, in the name of its first issuer. */
   introspect(options?: Partial<IntrospectionOptions>): Introspection;
   /** Closes everything; throws if a response or an event contains a part of the input. */

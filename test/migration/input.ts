@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { Policy } from '../../src/core/policy/policy.ts';
-import type { ResourceServerOptions } from '../../src/core/resource-server/options.ts';
+import type { AnyServerOptions } from '../../src/core/resource-server/options.ts';
 import type { TestIssuer } from '../../src/testing/test-issuer.ts';
 import type { ClientCertificate } from './client-certificate.ts';
 import type { Original } from './original.ts';
@@ -37,7 +37,7 @@ export interface Input {
   };
   /** Settings that the migration page recommends instead. */
   readonly after?: {
-    readonly options?: Partial<ResourceServerOptions>;
+    readonly options?: Partial<Omit<AnyServerOptions, 'issuer' | 'issuers'>>;
     readonly policy?: Policy<unknown>;
     /** `authorize.optional`. */
     readonly credentials?: 'optional';

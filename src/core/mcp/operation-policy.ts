@@ -1,6 +1,6 @@
 import { type CheckId, checks } from '../checks.ts';
-import { checkPolicy, registerPolicy } from '../policy/checked-policy.ts';
-import type { PlainCombinedPolicy, Policy } from '../policy/policy.ts';
+import { checkPolicy, isCombined, registerPolicy } from '../policy/checked-policy.ts';
+import type { Combination, PlainCombinedPolicy, Policy } from '../policy/policy.ts';
 import { Refused } from '../refused.ts';
 import type { CheckedPolicy } from '../token/token-policy.ts';
 import { createOperationTable, type OperationMaps } from './operation-table.ts';
@@ -91,7 +91,7 @@ export function createOperationPolicies(
     },
     explainedPolicy(operations) {
       const combine = (...parts: readonly Policy<unknown>[]) =>
-        ({ mode: 'all', policies: [policy, ...parts] }) as PlainCombinedPolicy; // the schema of `policy` is not read
+        ({ mode: 'all', policies: [policy, ...parts] }) as unknown as PlainCombinedPolicy; // the schema of `policy` is not read
       const entries = operations instanceof Refused ? operations : match(operations);
       if (entries instanceof Refused) return combine(...explainRefusal(entries));
       if (entries instanceof Map) {
@@ -125,8 +125,9 @@ function nameOperation({ kind, name = 'without a name' }: Operation): string {
 
 function imply(entry: Policy<unknown>, common: Policy<unknown>): Policy<unknown> {
   if (!('implies' in common) || common.implies === undefined || typeof entry !== 'object') return entry;
-  if ('policies' in entry) {
-    return { ...entry, policies: entry.policies.map((each) => imply(each, common)) } as PlainCombinedPolicy; // as before
+  if (isCombined(entry)) {
+    const { mode, policies } = entry as unknown as Combination; // its type hides them
+    return { mode, policies: policies.map((each) => imply(each, common)) } as unknown as PlainCombinedPolicy; // as before
   }
   return { ...entry, implies: { ...common.implies, ...entry.implies } };
 }

@@ -7,6 +7,7 @@ import { Refused } from '../refused.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
 import type {
   Combinable,
+  Combination,
   Combined,
   GivenAlone,
   GivenByAll,
@@ -29,9 +30,14 @@ export function checkPolicy(policy: Policy<unknown>): CheckedPolicy {
   if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) {
     throw new TypeError("policy: write an object, as in { scopes: ['read:messages'] }");
   }
-  const checked = 'policies' in policy ? checkCombination(policy) : checkRequirements(policy);
+  const checked = isCombined(policy) ? checkCombination(policy) : checkRequirements(policy);
   seen.set(policy, checked);
   return checked;
+}
+
+/** Reports whether `allOf` or `anyOf` created a policy. */
+export function isCombined(policy: Policy<unknown>): policy is PlainCombinedPolicy {
+  return 'policies' in policy;
 }
 
 /** Returns a copy of a policy with one more check, which is made after its own. Throws `TypeError` like {@link checkPolicy}. */
@@ -129,7 +135,7 @@ function readResult(result: unknown): Verdict {
  */
 function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   checkMembers('policy', policy, ['mode', 'policies']);
-  const { mode, policies } = policy;
+  const { mode, policies } = policy as unknown as Combination; // its type hides them
   if (mode !== 'all' && mode !== 'any') throw new TypeError('policy: combine with allOf(…) or anyOf(…)');
   const parts = policies.map(checkPolicy);
   if (parts.length === 0) throw new TypeError('policy: allOf and anyOf take at least one policy');
@@ -196,11 +202,12 @@ export function anyOf<P extends Combinable>(...policies: P): Combined<GivenAlone
   return combine('any', policies);
 }
 
-function combine<C>(mode: PlainCombinedPolicy['mode'], policies: Combinable): Combined<C> {
+function combine<C>(mode: Combination['mode'], policies: Combinable): Combined<C> {
   if (policies.some(Array.isArray)) {
     throw new TypeError(`${mode}Of: write the policies one behind the other, as in ${mode}Of(one, other), and no list`);
   }
-  const combined: PlainCombinedPolicy = { mode, policies };
+  const combination: Combination = { mode, policies };
+  const combined = combination as unknown as Combined<C>; // what differs is only for the compiler
   checkPolicy(combined);
-  return combined as Combined<C>; // what is missing is only for the compiler
+  return combined;
 }

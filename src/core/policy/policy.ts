@@ -47,14 +47,27 @@ export interface ClaimsPolicy<C> extends Requirements {
   readonly claims: StandardSchemaV1<unknown, C>;
 }
 
+declare const claimed: unique symbol;
+declare const combined: unique symbol;
+declare const unmade: unique symbol;
+
+/** The type of a value that must not be there: the compiler's error has its name, and so the fix. */
+export interface Unmade<Fix> {
+  readonly [unmade]: Fix;
+}
+
 /** Several policies as one, none of which has a schema: the handler gets the claims that its server gives. */
 export interface PlainCombinedPolicy {
-  readonly mode: 'all' | 'any';
-  readonly policies: readonly Policy<unknown>[];
+  /** Only for the compiler: `allOf` and `anyOf` create these policies, and no literal. */
+  readonly [combined]: true;
   readonly scopes?: undefined;
 }
 
-declare const claimed: unique symbol;
+/** The members of a combined policy. Its own type has none, so that editors offer none in a policy. */
+export interface Combination {
+  readonly mode: 'all' | 'any';
+  readonly policies: readonly Policy<unknown>[];
+}
 
 /** Several policies as one: made by `allOf` and `anyOf`. */
 export interface CombinedPolicy<C> extends PlainCombinedPolicy {

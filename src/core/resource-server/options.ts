@@ -19,6 +19,7 @@ import {
   oneOf,
 } from '../option-members.ts';
 import type { Fetch } from '../outbound/http-client.ts';
+import type { Unmade } from '../policy/policy.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import type { Revocations } from '../revocation/revocations.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
@@ -127,14 +128,23 @@ export interface AnyServerOptions<S extends Subject = Subject>
 export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
 
 /** One issuer, or several. */
-type Issuers = { readonly issuers: IssuerList | IssuerFinder } | { readonly issuer: string };
+type Issuers =
+  | { readonly issuers: IssuerList | IssuerFinder; readonly issuer?: OneOfTwo | undefined }
+  | { readonly issuer: string; readonly issuers?: OneOfTwo | undefined };
+type OneOfTwo = Unmade<'write issuer, or issuers with a list: one of the two'>;
 
 /**
  * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
  * issuer; all else has a default.
  */
 export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
-  ({ readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients> } | (Recipients & Issuers));
+  (
+    | {
+        readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients>;
+        readonly issuer?: OneOfTwo | undefined;
+      }
+    | (Recipients & Issuers)
+  );
 
 /** An event of a resource server, for logs and metrics. It never holds a token, a proof or a key. */
 export type ResourceServerEvent =

@@ -1,3 +1,4 @@
+import { isCombined } from '../../core/policy/checked-policy.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { RouteView } from './wire.ts';
 
@@ -5,7 +6,7 @@ export function describePolicy(
   policy: Policy<unknown>,
   more: readonly string[] = [],
 ): Pick<RouteView, 'needs' | 'scope' | 'permissions'> {
-  if ('policies' in policy) return { needs: ['several policies'], scope: '', permissions: [] };
+  if (isCombined(policy)) return { needs: ['several policies'], scope: '', permissions: [] };
   const { scopes = [], anyScope = [], permissions = [], audience, acr, maxAge, claims } = policy;
   return {
     needs: [

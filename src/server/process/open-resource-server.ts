@@ -60,7 +60,11 @@ export function trustEntry({ rules, ...place }: TrustedIssuer, subject: Subject)
 }
 
 /** Options of a server that clients connect to. Rules are found by `Host`, which the upstream also gets; only proofs are compared with `externalUrl`. */
-function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Partial<AnyServerOptions> {
+function readClientSide({
+  trustProxy,
+  externalUrl,
+  tlsClientCa,
+}: Settings): Pick<AnyServerOptions, 'trustProxy' | 'externalUrl' | 'clientCertificate'> {
   return {
     trustProxy,
     ...(externalUrl !== '' && { externalUrl }),

@@ -4,6 +4,7 @@ import type { Introspection } from '../../../src/core/introspection/introspectio
 import { registerPolicy } from '../../../src/core/policy/checked-policy.ts';
 import type { Policy } from '../../../src/core/policy/policy.ts';
 import { Refused } from '../../../src/core/refused.ts';
+import type { AnyServerOptions } from '../../../src/core/resource-server/options.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { createRevocations } from '../../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
@@ -11,7 +12,7 @@ import { createTestIssuer } from '../../../src/testing/index.ts';
 const issuer = createTestIssuer();
 const now = (): number => Math.floor(Date.now() / 1000);
 
-function open(options: Partial<Parameters<typeof createResourceServer>[0]> = {}) {
+function open(options: Partial<Omit<AnyServerOptions, 'issuer'>> = {}) {
   const revocations = createRevocations({ stale: 'refuse' });
   const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, revocations, ...options });
   const decide = async (token: string, policy?: Policy<unknown>): Promise<string> => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { AccessError } from '../../../../src/core/failures.ts';
 import type { IssuerFinder, IssuerRequest } from '../../../../src/core/resource-server/issuers/issuer-finder.ts';
 import type { TrustedIssuer } from '../../../../src/core/resource-server/issuers/trusted-issuer.ts';
-import type { ResourceServerEvent, ResourceServerOptions } from '../../../../src/core/resource-server/options.ts';
+import type { AnyServerOptions, ResourceServerEvent } from '../../../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../../../src/explain/explain.ts';
 import { createTestIssuer } from '../../../../src/testing/index.ts';
@@ -16,7 +16,7 @@ const opened: ResourceServer[] = [];
 const events: ResourceServerEvent[] = [];
 type Find = (iss: string, request: IssuerRequest) => unknown;
 
-function open(find: Find, options: Partial<ResourceServerOptions> = {}): ResourceServer {
+function open(find: Find, options: Partial<Omit<AnyServerOptions<'required'>, 'issuer'>> = {}): ResourceServer {
   const server = createResourceServer({
     audience: kit.audience,
     algorithms: ['EdDSA'],
