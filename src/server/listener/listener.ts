@@ -1,6 +1,6 @@
 import { lstat, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { codeOf } from '../../core/shown-text.ts';
 import { processNumber } from '../lifecycle/exit.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
@@ -85,8 +85,7 @@ export async function stopAccepting(server: NetServer): Promise<void> {
   await acceptWaiting(server);
   // `http.Server.close()` would close idle connections immediately, and drop requests that have arrived on them but have
   // not been read.
-  const { close } = server instanceof NetServer ? NetServer.prototype : server;
-  close.call(server);
+  NetServer.prototype.close.call(server);
 }
 
 /** The system resets the backlog with the listener. Node accepts one connection per event-loop iteration. */
@@ -96,8 +95,6 @@ async function acceptWaiting(server: NetServer): Promise<void> {
     quiet = 0;
   };
   server.on('connection', notice);
-  // Deno polls its sockets before a timer, not before an immediate.
-  await sleep(0);
   // The current iteration may have polled the sockets already.
   for (let turn = 0; quiet < 2 && turn < maxWaiting; turn++) {
     quiet++;
