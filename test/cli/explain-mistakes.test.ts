@@ -108,7 +108,7 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     const environment = { ...settings(), HTTPS_PROXY: `http://${proxy}` };
     expect(await firstLines(['doctor', '--only', 'provider'], '', environment)).toMatch(
       new RegExp(
-        `^provider {2}FAIL {2}proxy_failed: ${provider.issuer}.*, through ${proxy} \\(HTTPS_PROXY\\): The outbound proxy did not`,
+        `^provider {2}FAIL {2}proxy_failed: ${provider.issuer}.*, through ${proxy} \\(HTTPS_PROXY\\): The outbound proxy could not be reached`,
       ),
     );
   });

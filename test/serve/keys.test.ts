@@ -92,11 +92,11 @@ type Fault = readonly [
 ];
 
 const faults: readonly Fault[] = [
-  ['that is down', /could not be reached/, (provider) => provider.down(), (provider) => provider.up()],
+  ['that is down', /accepts no connection/, (provider) => provider.down(), (provider) => provider.up()],
   ...(
     [
       ['hang', /in time/],
-      ['status_500', /status other than 200.*500/],
+      ['status_500', /provider fails\. \(500\)/],
       ['huge', /too large/],
       ['redirect', /redirect/],
       ['wrong_issuer', /names another issuer/],

@@ -1,8 +1,8 @@
 import { showUrl } from '../../core/http/shown-url.ts';
 import { createIntrospection } from '../../core/introspection/introspection.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
-import { createDiscovery, readWellKnown } from '../../core/keys/discovery.ts';
-import { type DroppedKey, readAlgs } from '../../core/keys/jwks.ts';
+import { readWellKnown } from '../../core/keys/discovery.ts';
+import { type DroppedKey, readAlgs, showDropped } from '../../core/keys/jwks.ts';
 import { createKeySet } from '../../core/keys/key-set.ts';
 import { type AnyResponse, createOutbound } from '../../core/outbound/outbound.ts';
 import { ProviderError, type ProviderFailure, toProviderError } from '../../core/outbound/provider-error.ts';
@@ -55,20 +55,8 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
     const sentAt = Date.now();
     const probe = await outbound.fetchAny(address, {}, limits).catch(toProviderError);
     const respondedAt = Date.now();
-    let at = address;
-    const cause = await keys.ready().then(
-      () => undefined,
-      async (thrown: unknown) => {
-        // The key set reports the error of its fallback.
-        if (probe instanceof ProviderError || jwksUri !== undefined) return toProviderError(thrown);
-        const discover = createDiscovery({ issuer, insecure, fallback: 'none', fetchJson: outbound.fetchJson });
-        return discover(limits.timeoutSeconds).then((uri) => {
-          at = uri;
-          return toProviderError(thrown);
-        }, toProviderError);
-      },
-    );
-    const error = probe instanceof ProviderError && cause !== undefined ? probe : cause;
+    const error = await keys.ready().then(() => undefined, toProviderError);
+    const at = error?.url ?? address;
     const proxy = createProxyChoice(environment)(at);
     const shownProxy = proxy && `${new URL(proxy.address).host} (${proxy.variable})`;
     const through = shownProxy === undefined ? '' : `, through ${shownProxy}`;
@@ -84,7 +72,7 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
                   entry,
                   `${issuer} responds in ${respondedAt - sentAt} ms${through}`,
                 )
-              : explainFailure(error, probe, { entry, at: `${showUrl(at)}${through}`, isConfigured: at === address }),
+              : explainFailure(error, probe, { entry, at: `${at}${through}`, isConfigured: at === showUrl(address) }),
             at.startsWith('http:') || error?.kind === 'network' || error?.kind.startsWith('proxy')
               ? skipped('tls', 'there was no TLS connection: see provider')
               : ok('tls', `the certificate of ${host} is trusted`),
@@ -100,10 +88,11 @@ async function checkEntry(entry: Entry, context: DoctorContext): Promise<readonl
   }
 }
 
-function describeDropped({ kid, why, member }: DroppedKey): Finding {
-  const reason = `${why.replaceAll('_', ' ')}${member === undefined ? '' : ` (${member})`}`;
-  const seen = `key ${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${reason}`;
-  return problem('key_unused', { seen, fix: 'Correct the key at the provider, unless it is not for access tokens.' });
+function describeDropped(dropped: DroppedKey): Finding {
+  return problem('key_unused', {
+    seen: `key ${showDropped(dropped)}`,
+    fix: 'Correct the key at the provider, unless it is not for access tokens.',
+  });
 }
 
 function describeKeys(published: readonly object[], { algorithms, write }: Entry, responds: string): Finding {
@@ -144,22 +133,13 @@ function explainFailure(
     return problem('issuer_differs', { seen, expected: issuer, fix });
   }
   const setting = jwksUri === undefined ? 'issuer' : 'jwksUri';
-  const { status = 0, headers } = probe instanceof ProviderError ? {} : probe;
-  const location = headers?.get('location') ?? undefined;
-  const fixes: Readonly<Partial<Record<ProviderFailure, string>>> = {
-    network: `Correct host and port in ${write(setting)}, or start the provider. Then check the network.`,
-    status: `Compare ${write(setting)} with the address in the guide of the provider.`,
-  };
-  const fix =
-    status === 429
-      ? 'The provider limits requests. Wait, then check for other clients with this address.'
-      : status >= 500
-        ? 'The provider fails. Check its status page or its log.'
-        : ((isConfigured ? fixes[error.kind] : undefined) ?? error.fix);
+  const named = error.fix
+    .replace(/^Correct host and port/, `$& in ${write(setting)}`)
+    .replace('ompare the address', `ompare ${write(setting)}`);
   const isUnreachable = error.kind === 'network' || error.kind === 'timeout';
   const name = isUnreachable && !isConfigured ? undefined : names[error.kind];
-  const leads = location === undefined ? '' : ` to ${showUrl(location)}`;
-  return problem(name ?? 'keys_unavailable', { seen: `${at}: ${error.message}${leads}`, fix });
+  const seen = `${at}: ${error.message}`;
+  return problem(name ?? 'keys_unavailable', { seen, fix: isConfigured ? named : error.fix });
 }
 
 interface TlsPlace {

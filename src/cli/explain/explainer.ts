@@ -3,10 +3,10 @@ import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
 import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
 import { createStaticKeySet } from '../../core/keys/static-key-set.ts';
+import { describeFailure, toProviderError } from '../../core/outbound/provider-error.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { KeySource } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
-import { messageOf } from '../../core/shown-text.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { hasNonceOfIdToken } from '../../explain/causes/audience-causes.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
@@ -66,6 +66,7 @@ export async function openKeys(
   const keys = createKeySet({
     issuer,
     environment,
+    onEvent: () => undefined,
     ...(ca !== undefined && { ca }),
     ...(jwksUri !== undefined && { jwksUri }),
     ...(insecure !== undefined && { insecure }),
@@ -74,7 +75,7 @@ export async function openKeys(
   if (network === 'offline') return { keys, close };
   return keys.ready().then(
     () => ({ keys, close }),
-    (error: unknown) => ({ keys, close, problem: messageOf(error) }),
+    (error: unknown) => ({ keys, close, problem: describeFailure(toProviderError(error)) }),
   );
 }
 

@@ -105,7 +105,7 @@ function createFindEndpoint(
   return (now) => {
     if (found !== undefined && now < freshUntil) return found;
     freshUntil = now + endpointSeconds;
-    found = discover(timeoutSeconds);
+    found = discover(timeoutSeconds).then(({ address }) => address);
     found.catch(() => {
       found = undefined;
     });

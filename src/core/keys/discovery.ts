@@ -2,8 +2,9 @@ import { showUrl } from '../http/shown-url.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
-import { ProviderError } from '../outbound/provider-error.ts';
+import { failAt, ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { showText } from '../shown-text.ts';
+import { type DroppedKey, readJwks, showDropped } from './jwks.ts';
 
 /** Key address without a discovery document: `<issuer>.well-known/jwks.json`, or none. */
 export type DiscoveryFallback = 'well-known' | 'none';
@@ -22,7 +23,13 @@ export interface DiscoveryOptions {
 }
 
 /** Finds the address in the metadata of the issuer, within so many seconds; rejects with `ProviderError`. */
-export type Discover = (timeoutSeconds: number) => Promise<string>;
+export type Discover = (timeoutSeconds: number) => Promise<Found>;
+
+export interface Found {
+  readonly address: string;
+  /** Error of the metadata, if the address is from elsewhere. */
+  readonly failure?: ProviderError;
+}
 
 /** Maximum size of a response of the identity provider, in bytes. */
 export const maxAnswerBytes = 256 * 1024;
@@ -35,18 +42,46 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
   const { issuer, insecure = false, fallback, fetchJson, member = 'jwks_uri' } = options;
   const wellKnown = readWellKnown(issuer, insecure);
   let known = options.known ?? (fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined);
+  const metadata = `${wellKnown}openid-configuration`;
   return async (timeoutSeconds) => {
     let document: JsonObject;
     try {
-      const answer = await fetchJson(`${wellKnown}openid-configuration`, { timeoutSeconds, maxBytes: maxAnswerBytes });
-      document = answer.value;
+      document = (await fetchJson(metadata, { timeoutSeconds, maxBytes: maxAnswerBytes })).value;
     } catch (error) {
       if (known === undefined) throw error;
-      return known;
+      return { address: known, failure: toProviderError(error) };
     }
-    known = readAddress(document, issuer, { member, insecure: insecure && member === 'jwks_uri' });
-    return known;
+    try {
+      known = readAddress(document, issuer, { member, insecure: insecure && member === 'jwks_uri' });
+    } catch (error) {
+      return failAt(metadata)(error);
+    }
+    return { address: known };
   };
+}
+
+interface FetchOptions {
+  readonly timeoutSeconds: number;
+  readonly onDropped: (dropped: readonly DroppedKey[]) => void;
+}
+
+/** Fetches a key set that has a usable key. */
+export async function fetchJwks({ address, failure }: Found, fetchJson: FetchJson, options: FetchOptions) {
+  const { timeoutSeconds, onDropped } = options;
+  try {
+    const { value, maxAge } = await fetchJson(address, { timeoutSeconds, maxBytes: maxAnswerBytes });
+    const jwks = readJwks(value);
+    onDropped(jwks.dropped);
+    if (jwks.entries.length > 0) return { jwks, maxAge };
+    throw new ProviderError('no_usable_keys', {
+      detail: jwks.dropped.slice(0, 3).map(showDropped).join('; ') || 'empty',
+    });
+  } catch (error) {
+    const { kind } = toProviderError(error);
+    // An address that was guessed and does not exist is not the cause.
+    const isGuess = failure !== undefined && (failure.kind !== 'status' || kind === 'status');
+    return failAt(address)(isGuess ? failure : error);
+  }
 }
 
 /** The `.well-known/` address of an issuer. Throws `TypeError` for an issuer without one. */

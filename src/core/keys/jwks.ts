@@ -2,6 +2,7 @@ import { isJsonObject } from '../jose/json.ts';
 import { importJwk, type JwkDefect, type JwkFlaw, type VerificationKey } from '../jose/jwk.ts';
 import { isKid } from '../jose/jws.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
+import { showText } from '../shown-text.ts';
 
 /** A published key that is not used. */
 export interface DroppedKey extends JwkFlaw<JwkDefect | 'no_kid'> {
@@ -18,6 +19,12 @@ export interface Jwks {
   readonly dropped: readonly DroppedKey[];
   /** The usable keys in published form. */
   readonly entries: readonly object[];
+}
+
+/** Describes a key that is not used. */
+export function showDropped({ kid, why, member }: DroppedKey): string {
+  const reason = `${why.replaceAll('_', ' ')}${member === undefined ? '' : ` (${member})`}`;
+  return `${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${reason}`;
 }
 
 const maxKeys = 100;

@@ -1,6 +1,6 @@
 import { checkOptionMembers, isWithin, type OptionMembers } from '../option-members.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
-import type { ProviderError } from '../outbound/provider-error.ts';
+import { describeFailure, type ProviderError } from '../outbound/provider-error.ts';
 import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress, readWellKnown } from './discovery.ts';
 import type { DroppedKey } from './jwks.ts';
 import type { KeyCache } from './key-cache.ts';
@@ -21,6 +21,18 @@ export type KeySetEvent =
   | ({ readonly type: 'dropped' } & DroppedKey)
   /** Plain http is allowed for these keys; reported once, when the key set is created. */
   | { readonly type: 'insecure' };
+
+/** Describes the beginning of an outage; `undefined` for another event. */
+export function showOutage(event: KeySetEvent): string | undefined {
+  const isFirst = event.type === 'failed' && event.attempt === 1;
+  return isFirst ? `portcullis: the keys cannot be fetched. ${describeFailure(event.error)}` : undefined;
+}
+
+export function warnOfOutage(event: KeySetEvent): void {
+  const line = showOutage(event);
+  // biome-ignore lint/suspicious/noConsole: nothing else would report it.
+  if (line !== undefined) console.warn(line);
+}
 
 /** Options for loading keys from any location. */
 export interface LoadingOptions extends OutboundOptions {
@@ -46,7 +58,10 @@ export interface LoadingOptions extends OutboundOptions {
   readonly now?: () => number;
   /** 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number;
-  /** Called for each event. Errors it throws, or rejects with, are ignored. */
+  /**
+   * Called for each event. Errors it throws, or rejects with, are ignored. Default: one line by `console.warn` when fetches
+   * begin to fail.
+   */
   readonly onEvent?: (event: KeySetEvent) => unknown;
 }
 
@@ -89,7 +104,7 @@ export function createLocate(options: KeySetOptions, fetchJson: FetchJson, known
   }
   if (fallback !== undefined) throw new TypeError('fallback: it is for discovery, and with jwksUri there is none');
   checkJwksUri(jwksUri, insecure);
-  return async () => jwksUri;
+  return async () => ({ address: jwksUri });
 }
 
 /** Names the place of keys in a cache: the address that is requested first. */

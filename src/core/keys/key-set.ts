@@ -3,8 +3,8 @@ import { attempt } from '../attempt.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { pickByPlatform } from '../platform.ts';
-import { maxAnswerBytes } from './discovery.ts';
-import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
+import { fetchJwks } from './discovery.ts';
+import type { DroppedKey, Jwks } from './jwks.ts';
 import { openKeyCache } from './key-cache.ts';
 import {
   checkKeySetOptions,
@@ -12,6 +12,7 @@ import {
   type KeySetEvent,
   type KeySetOptions,
   nameInCache,
+  warnOfOutage,
 } from './key-set-options.ts';
 import {
   clampLifetime,
@@ -144,7 +145,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   checkKeySetOptions(options);
   const saved = state?.saved;
   const { mode = 'refreshing', staleSeconds = 3600, insecure = false } = options;
-  const { now = () => performance.now() / 1000, random = Math.random, onEvent } = options;
+  const { now = () => performance.now() / 1000, random = Math.random, onEvent = warnOfOutage } = options;
   const outbound = createOutbound(options);
   let jwksUri = saved?.jwksUri;
   const discover = createLocate(options, outbound.fetchJson, jwksUri);
@@ -177,12 +178,10 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
       generation++;
       if (now() < loaded.freshUntil) return untilRefresh(loaded.lifetime, random()) - cached.ageSeconds;
     }
-    jwksUri = await discover(discoverySeconds);
+    const found = await discover(discoverySeconds);
+    jwksUri = found.address;
     const timeoutSeconds = attemptSeconds - (now() - startedAt);
-    const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
-    const jwks = readJwks(value);
-    reportDropped(jwks.dropped);
-    if (jwks.entries.length === 0) throw new ProviderError('no_usable_keys');
+    const { jwks, maxAge } = await fetchJwks(found, outbound.fetchJson, { timeoutSeconds, onDropped: reportDropped });
     const lifetime = clampLifetime(maxAge);
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
     const freshUntil = mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime;

@@ -1,7 +1,8 @@
+import { showUrl } from '../http/shown-url.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import type { OptionMembers } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
-import { codeOf } from '../shown-text.ts';
+import { codeOf, showText } from '../shown-text.ts';
 import { version } from '../version.ts';
 import {
   type ByteStream,
@@ -13,7 +14,7 @@ import {
   type FetchResponse,
   type HttpClientOptions,
 } from './http-client.ts';
-import { ProviderError, toProviderError } from './provider-error.ts';
+import { failAt, ProviderError } from './provider-error.ts';
 
 export interface FetchLimits {
   /** Time limit in seconds for everything: connecting, the proxy, the response to its last byte. */
@@ -97,29 +98,32 @@ export function createOutbound(
     url: string,
     { method, headers: given, type, authorization, body }: Call,
     { timeoutSeconds, maxBytes }: FetchLimits,
-    read: (response: FetchResponse, maxBytes: number) => Promise<T>,
+    read: (response: FetchResponse, reading: Reading) => Promise<T>,
   ): Promise<T> {
     if (!schemes.test(url)) throw new TypeError('Only https URLs are fetched.');
     if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;
-    const timer = setTimeout(() => controller.abort(new ProviderError('timeout')), timeoutSeconds * 1000);
+    const timer = setTimeout(() => controller.abort(timedOut(reading)), timeoutSeconds * 1000);
     inFlight.add(controller);
     const headers = {
       ...{ accept, 'user-agent': userAgent, ...given },
       ...(authorization !== undefined && { authorization }),
       ...(type !== undefined && { 'content-type': type }),
     };
+    const reading: Reading = { maxBytes };
     const fetchAndRead = async (): Promise<T> => {
       const init = { method, headers, ...(body !== undefined && { body }), redirect: 'manual', signal } as const;
-      return read(await fetch(url, init), maxBytes);
+      const response = await fetch(url, init);
+      reading.bytes = 0;
+      return read(response, reading);
     };
     try {
       // The race binds also a `fetch` that does not heed its signal.
       return await Promise.race([aborted(signal), fetchAndRead()]);
     } catch (error) {
       controller.abort(); // lets go of a body that was not read to its end
-      throw toProviderError(error);
+      return failAt(url)(error);
     } finally {
       clearTimeout(timer);
       inFlight.delete(controller);
@@ -131,14 +135,14 @@ export function createOutbound(
       send(url, { method: 'GET' }, limits, readJson),
     /** POSTs a form as `fetchJson` GETs, and reads a JSON object from the response. */
     postForm: (url: string, { errors, ...form }: Form, limits: FetchLimits): Promise<FormResponse> =>
-      send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, (response, maxBytes) =>
-        readJson(response, maxBytes, errors),
+      send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, (response, reading) =>
+        readJson(response, reading, errors),
       ),
     /** Sends a request for a tool that reports what it sees. */
     fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits): Promise<AnyResponse> =>
-      send(url, { method: 'GET', ...request }, limits, async (response, maxBytes) => {
+      send(url, { method: 'GET', ...request }, limits, async (response, reading) => {
         const { status, headers } = response;
-        return { status, headers, body: await readBody(response, maxBytes) };
+        return { status, headers, body: await readBody(response, reading) };
       }),
     /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
     close(): void {
@@ -149,22 +153,38 @@ export function createOutbound(
   };
 }
 
-async function readJson(response: FetchResponse, maxBytes: number, errors?: Form['errors']): Promise<FormResponse> {
+/** A response that is being read: its limit, and the bytes of its body so far; `undefined` before its head. */
+interface Reading {
+  readonly maxBytes: number;
+  bytes?: number;
+}
+
+function timedOut({ bytes }: Reading): ProviderError {
+  return new ProviderError('timeout', { detail: bytes === undefined ? undefined : `${bytes} bytes` });
+}
+
+async function readJson(response: FetchResponse, reading: Reading, errors?: Form['errors']): Promise<FormResponse> {
   const { status, headers } = refuseRedirect(response);
   const isError = errors === 'read' && status >= 400 && status < 500 && status !== 429;
   if (status !== 200 && !isError) throw new ProviderError('status', { detail: String(status) });
-  const value = parseJsonObject(withoutMark(await readBody(response, maxBytes)));
+  const bytes = await readBody(response, reading);
+  const value = parseJsonObject(withoutMark(bytes));
   if (value !== undefined) return { status, value, maxAge: readMaxAge(headers.get('cache-control')) };
   if (isError) throw new ProviderError('status', { detail: String(status) });
+  if (bytes.length === 0) throw new ProviderError('not_json', { detail: '0 bytes' });
   const [type] = /^[\w.+-]+\/[\w.+-]+/.exec(headers.get('content-type') ?? '') ?? [];
   throw new ProviderError('not_json', { detail: type?.endsWith('json') ? undefined : type });
 }
 
 function refuseRedirect(response: FetchResponse): FetchResponse {
-  const { status, redirected } = response;
+  const { status, redirected, headers } = response;
   // A runtime that hides a redirect gives the response the status 0.
   if (redirected || status === 0) throw new ProviderError('redirect');
-  if (status >= 300 && status < 400) throw new ProviderError('redirect', { detail: String(status) });
+  if (status >= 300 && status < 400) {
+    const location = headers.get('location');
+    const leads = location === null ? '' : ` to ${showText(showUrl(location))}`;
+    throw new ProviderError('redirect', { detail: `${status}${leads}` });
+  }
   return response;
 }
 
@@ -179,11 +199,13 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-async function readBody({ body, coding }: FetchResponse, maxBytes: number): Promise<Buffer> {
+async function readBody({ body, coding }: FetchResponse, reading: Reading): Promise<Buffer> {
+  const { maxBytes } = reading;
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of readChunks(body)) {
     size += chunk.length;
+    reading.bytes = size;
     if (size > maxBytes) throw new ProviderError('too_large');
     chunks.push(chunk);
   }

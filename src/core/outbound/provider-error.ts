@@ -1,3 +1,5 @@
+import { showUrl } from '../http/shown-url.ts';
+
 interface FailureRow {
   readonly text: string;
   /** Advice for the operator. */
@@ -9,8 +11,8 @@ const notStandard = 'Compare the address with the guide of the provider, and che
 
 const rows = {
   timeout: row(
-    'The identity provider did not respond completely in time.',
-    'Check the network from this host to the provider, and why the provider is slow.',
+    'The identity provider did not respond in time.',
+    'Check the network and the firewall from this host to the provider, and why the provider is slow.',
   ),
   network: row(
     'The identity provider could not be reached.',
@@ -85,18 +87,123 @@ const rows = {
   ),
 } as const satisfies Readonly<Record<string, FailureRow>>;
 
-/** Fixes of TLS failures by their code; the first match. */
-const tlsFixes: readonly (readonly [RegExp, string])[] = [
-  [/ALTNAME|HOSTNAME/, 'Use the name that the certificate of the provider is for.'],
-  [
-    /EXPIRED|NOT_YET_VALID/,
-    'Renew the certificate of the provider. If its dates are right, set the clock of this host.',
+type Special = readonly [detail: RegExp, text: string, fix: string];
+
+/** Failures whose detail names the cause; the first match. */
+const special: Readonly<Partial<Record<keyof typeof rows, readonly Special[]>>> = {
+  timeout: [
+    [
+      /bytes$/,
+      'The identity provider began a response and did not complete it in time.',
+      'Check the provider, and the proxy or firewall before it, which may hold back large responses.',
+    ],
   ],
-  [/EPROTO|WRONG_VERSION|PACKET_LENGTH/, 'Write the HTTPS port: this one speaks plain HTTP, or no TLS of this decade.'],
-];
+  network: [
+    [
+      /^(?:ENOTFOUND|EAI_)/,
+      'The name of the identity provider cannot be resolved.',
+      'Correct host and port. Then check DNS on this host: behind a proxy that resolves names, set HTTPS_PROXY.',
+    ],
+    [
+      /^(?:ECONNREFUSED|BAD_PORT)$/,
+      'The identity provider accepts no connection on this port.',
+      'Correct host and port, or start the provider.',
+    ],
+    [
+      /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
+      'The connection closed before the response of the identity provider was complete.',
+      'Check the log of the provider, and the load balancer or firewall before it.',
+    ],
+    [
+      /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/,
+      'No connection to the identity provider was established.',
+      'Correct host and port. Then check the firewall and the routes of this host. If only a proxy leads out, set HTTPS_PROXY.',
+    ],
+    [
+      /^HPE_/,
+      'The response of the identity provider is not HTTP/1.1.',
+      'Correct the port: another protocol responds there. Or a proxy before the provider sends malformed headers.',
+    ],
+  ],
+  proxy: [
+    [
+      /^403$/,
+      'The outbound proxy refuses connections to the identity provider.',
+      'Allow the host and port of the provider at the proxy, or exempt the provider in NO_PROXY.',
+    ],
+    [
+      /^5/,
+      'The outbound proxy did not reach the identity provider.',
+      'Correct host and port of the provider. Then check DNS and routes of the proxy, or exempt the provider in NO_PROXY.',
+    ],
+    [
+      /^(?:ECONNREFUSED|ENOTFOUND|EAI_|E\w+UNREACH|ETIMEDOUT)/,
+      'The outbound proxy could not be reached.',
+      'Correct HTTPS_PROXY, or start the proxy. Or exempt the provider in NO_PROXY.',
+    ],
+  ],
+  tls: [
+    [
+      /ALTNAME|HOSTNAME/,
+      'The certificate of the identity provider is for another name.',
+      'Use the name that the certificate of the provider is for.',
+    ],
+    [
+      /EXPIRED|NOT_YET_VALID/,
+      'The certificate of the identity provider has expired, or is not valid yet.',
+      'Renew the certificate of the provider. If its dates are right, set the clock of this host.',
+    ],
+    [
+      /EPROTO|WRONG_VERSION|PACKET_LENGTH/,
+      'The port of the identity provider does not speak TLS, or only an outdated version.',
+      'Write the HTTPS port: this one speaks plain HTTP, or no TLS of this decade.',
+    ],
+    [
+      /SELF_SIGNED|UNABLE_TO_|UNTRUSTED/,
+      'The certificate of the identity provider is from an authority that this host does not trust.',
+      'Trust that authority: NODE_EXTRA_CA_CERTS=/path/of/that/authority.pem. For a public one, the provider must send its complete chain.',
+    ],
+  ],
+  status: [
+    [
+      /^(?:407|511)$/,
+      'A proxy or network before the identity provider requires a login.',
+      'Set HTTPS_PROXY with user and password, or exempt this host at the proxy.',
+    ],
+    [
+      /^40[13]$/,
+      'The identity provider refuses the request.',
+      'Metadata and keys need no login: compare the address with the guide of the provider, and allow this host at its firewall. Elsewhere, correct the credentials of this resource server.',
+    ],
+    [
+      /^429$/,
+      'The identity provider limits requests.',
+      'The provider limits requests. Wait, then check for other clients with this address.',
+    ],
+    [/^5/, 'The identity provider fails.', 'The provider fails. Check its status page or its log.'],
+  ],
+  not_json: [
+    [
+      /^0 bytes$/,
+      'The response of the identity provider is empty.',
+      'Request the address by curl from this host. The provider, or a proxy before it, sends no content.',
+    ],
+    [
+      /html$/,
+      'The identity provider responded with a page of HTML.',
+      'A page of HTML comes from a login, a proxy, a firewall or a wrong address. Request the address by curl from this host.',
+    ],
+  ],
+};
 
 /** Cause of a failed request to the identity provider: a closed set. */
 export type ProviderFailure = keyof typeof rows;
+
+interface ErrorOptions {
+  readonly detail?: string | undefined;
+  readonly url?: string | undefined;
+  readonly cause?: unknown;
+}
 
 /**
  * A failed request to the identity provider. Message and fix are safe for logs: no credentials, query or content.
@@ -106,21 +213,37 @@ export class ProviderError extends Error {
   readonly kind: ProviderFailure;
   /** A code, status, media type or issuer, such as ECONNREFUSED or 503. */
   readonly detail: string | undefined;
+  /** Advice for the operator. */
+  readonly fix: string;
+  /** Requested address, without credentials and query; `undefined` before a request. */
+  readonly url: string | undefined;
 
-  constructor(kind: ProviderFailure, options: { readonly detail?: string | undefined; readonly cause?: unknown } = {}) {
-    const { detail, cause } = options;
-    const { text } = rows[kind];
+  constructor(kind: ProviderFailure, options: ErrorOptions = {}) {
+    const { detail, url, cause } = options;
+    const [, text, fix] = special[kind]?.find(([form]) => form.test(detail ?? '')) ?? [
+      '',
+      rows[kind].text,
+      rows[kind].fix,
+    ];
     super(detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.detail = detail;
+    this.fix = fix;
+    this.url = url;
   }
+}
 
-  /** Advice for the operator. */
-  get fix(): string {
-    const { kind, detail = '' } = this;
-    const [, special] = (kind === 'tls' && tlsFixes.find(([form]) => form.test(detail))) || [];
-    return special ?? rows[kind].fix;
-  }
+/** Describes a failure in one line: address, message and fix. */
+export function describeFailure({ url, message, fix }: ProviderError): string {
+  return `${url === undefined ? '' : `${url}: `}${message} ${fix}`;
+}
+
+/** Creates a handler that rejects with the error as a `ProviderError` with this address. */
+export function failAt(url: string): (thrown: unknown) => never {
+  return (thrown) => {
+    const { kind, detail, url: earlier, cause } = toProviderError(thrown);
+    throw new ProviderError(kind, { detail, url: earlier ?? showUrl(url), cause });
+  };
 }
 
 /** Converts an error of a request to the identity provider to a `ProviderError`; a `ProviderError` is returned unchanged. */

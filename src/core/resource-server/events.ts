@@ -4,6 +4,7 @@ import { AccessError, type FailureContext, failures, type Reason } from '../fail
 import { readScheme } from '../http/credentials.ts';
 import type { ReadClientAddress } from '../http/external-url.ts';
 import { type ResourceRequest, readSentPath } from '../http/request.ts';
+import { showOutage } from '../keys/key-set-options.ts';
 import { Refused } from '../refused.ts';
 import { showComparison } from '../shown-comparison.ts';
 import { showText } from '../shown-text.ts';
@@ -46,7 +47,7 @@ function readPath({ target, url }: ResourceRequest): string {
 const maxMethod = 16;
 
 /**
- * Creates a listener that writes one line for each refusal: method, path, reason, the expected and the received value, and the fix. Values
+ * Creates a listener that writes one line for each refusal, and when fetches of keys begin to fail: method, path, reason, the expected and the received value, and the fix. Values
  * of tokens are escaped and of bounded length; tokens, proofs and keys are never written. Default of `write`: `console.warn`.
  *
  * @example
@@ -59,6 +60,8 @@ export function explainRefusals(
   write: (line: string) => void = (line) => console.warn(line),
 ): (event: ResourceServerEvent) => void {
   return (event) => {
+    const outage = event.type === 'keys' ? showOutage(event.event) : undefined;
+    if (outage !== undefined) write(outage);
     if (event.type !== 'refused') return;
     const { reason, method, path, context = {} } = event;
     const facts = Object.entries(context).map(([name, value]) => `${name} ${value === '' ? '(empty)' : value}`);

@@ -101,6 +101,7 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
     log.write('warn', 'keys_fetch_failed', {
       issuer,
       kind: error.kind,
+      url: error.url,
       message: error.message,
       fix: error.fix,
       attempt,

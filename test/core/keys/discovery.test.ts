@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../../src/core/jose/json.ts';
-import { createDiscovery, type DiscoveryFallback } from '../../../src/core/keys/discovery.ts';
+import { createDiscovery, type Discover, type DiscoveryFallback } from '../../../src/core/keys/discovery.ts';
 import type { FetchJson } from '../../../src/core/outbound/outbound.ts';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { words } from '../../support/words.ts';
@@ -20,6 +20,9 @@ function answering(...answers: readonly (JsonObject | Error)[]) {
   });
 }
 
+/** The address that a discovery finds. */
+const addressOf = async (discover: Discover): Promise<string> => (await discover(2)).address;
+
 function discovery(fetchJson: FetchJson, fallback: DiscoveryFallback = 'well-known') {
   return createDiscovery({ issuer, fallback, fetchJson });
 }
@@ -32,7 +35,7 @@ describe('discovery', () => {
   ])('the document of %s is at %s', async (each, url) => {
     const fetchJson = answering({ issuer: each, jwks_uri: jwksUri });
     const discover = createDiscovery({ issuer: each, fallback: 'none', fetchJson });
-    expect(await discover(2)).toBe(jwksUri);
+    expect(await addressOf(discover)).toBe(jwksUri);
     expect(fetchJson).toHaveBeenCalledExactlyOnceWith(url, { timeoutSeconds: 2, maxBytes: 262_144 });
   });
 
@@ -63,7 +66,10 @@ describe('discovery', () => {
   });
 
   it('no response → the well-known key set', async () =>
-    expect(await discovery(answering(new ProviderError('timeout')))(2)).toBe(wellKnownKeys));
+    expect(await discovery(answering(new ProviderError('timeout')))(2)).toMatchObject({
+      address: wellKnownKeys,
+      failure: { kind: 'timeout' },
+    }));
 
   it('no response and no fallback → its error', async () => {
     const error = new ProviderError('network');
@@ -75,7 +81,7 @@ describe('discovery', () => {
     async (fallback) => {
       const discover = discovery(answering(document, new ProviderError('status')), fallback);
       await discover(2);
-      expect(await discover(2)).toBe(jwksUri);
+      expect(await addressOf(discover)).toBe(jwksUri);
     },
   );
 
@@ -83,7 +89,7 @@ describe('discovery', () => {
     const moved = 'https://keys.example.test/moved';
     const discover = discovery(answering(document, { ...document, jwks_uri: moved }));
     await discover(2);
-    expect(await discover(2)).toBe(moved);
+    expect(await addressOf(discover)).toBe(moved);
   });
 
   it.each(

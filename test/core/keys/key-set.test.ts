@@ -342,7 +342,7 @@ describe('a refreshing key set', () => {
       await keySet.refetch();
       expect(keySet.status().lastError).toEqual({
         kind: 'network',
-        message: 'The identity provider could not be reached. (ECONNREFUSED)',
+        message: 'The identity provider accepts no connection on this port. (ECONNREFUSED)',
       });
     });
   });

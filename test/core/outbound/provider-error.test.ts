@@ -7,7 +7,7 @@ const coded = (code: unknown, cause?: unknown): Error =>
 
 describe('a failed fetch', () => {
   it.each<[ProviderFailure, string]>([
-    ['timeout', 'did not respond completely in time'],
+    ['timeout', 'did not respond in time'],
     ['network', 'could not be reached'],
     ['tls', 'certificate or the TLS handshake'],
     ['redirect', 'redirect, which is not followed'],
@@ -36,7 +36,7 @@ describe('a failed fetch', () => {
   it('with a detail and a cause → the detail in brackets, the cause separate', () => {
     const cause = new Error('x');
     const error = new ProviderError('status', { detail: '503', cause });
-    expect(error.message).toBe('The identity provider responded with a status other than 200. (503)');
+    expect(error.message).toBe('The identity provider fails. (503)');
     expect(error.cause).toBe(cause);
   });
 });

@@ -1,111 +1,61 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
 import { createHttpClient } from '../../../src/core/outbound/http-client.ts';
 import { createOutbound } from '../../../src/core/outbound/outbound.ts';
 import { type ProviderError, toProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { version } from '../../../src/core/version.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
+import { openRawServers, respondWith } from '../../support/raw-provider.ts';
 import { createTestCertificates } from '../../support/tls.ts';
 
 const limits = { timeoutSeconds: 5, maxBytes: 64 * 1024 };
 const certificates = createTestCertificates();
-const sockets = new Set<Socket>();
-
-/** Listens on a free loopback port until the test ends. */
-async function listen(server: Server): Promise<number> {
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as { readonly port: number }).port; // a TCP server
-}
+const raw = openRawServers();
+afterAll(raw.close);
 
 /** A provider that responds to each request with these bytes, and then does this. */
 async function startProvider(
   response: Buffer | string,
-  { after = 'keep', validity, heads = [] }: ProviderOptions = {},
+  { after, validity, heads = [] }: ProviderOptions = {},
 ): Promise<{ readonly port: number; readonly ca: string }> {
-  const { cert, key, ca } = await (validity === undefined ? certificates : createTestCertificates(validity));
-  const server = createTlsServer({ cert, key }, (socket) => {
-    socket.on('error', () => socket.destroy());
-    let answered = 0;
-    socket.on('data', (bytes) => {
-      heads.push(bytes.toString());
-      if (after === 'lose' && answered++ > 0) return void socket.destroy();
-      socket.write(response);
-      if (after === 'end') socket.end();
-    });
-  });
-  return { port: await listen(server), ca };
+  const certificate = await (validity === undefined ? certificates : createTestCertificates(validity));
+  const respond = (head: string) => {
+    heads.push(head);
+    return response;
+  };
+  const port = await raw.startProvider(respond, { certificate, ...(after && { after }) });
+  return { port, ca: certificate.ca };
 }
 
 interface ProviderOptions {
-  readonly after?: 'keep' | 'end' | 'lose';
+  readonly after?: 'end' | 'lose';
   readonly validity?: { readonly from: number; readonly to: number };
   readonly heads?: string[];
 }
 
-/** A proxy that responds to CONNECT with this status, and passes bytes on with 200. */
-const startProxy = (status = 200): Promise<number> =>
-  listen(
-    createServer((client) => {
-      client.once('data', (head) => {
-        const [, port] = /^CONNECT [^ ]+:(\d+) HTTP\/1\.1\r\n/.exec(head.toString()) ?? [];
-        if (status !== 200) return void client.end(`HTTP/1.1 ${status} x\r\ncontent-length: 2\r\n\r\nno`);
-        const target = connect(Number(port), '127.0.0.1', () => {
-          client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-          client.pipe(target).pipe(client);
-        });
-        target.on('error', () => client.destroy());
-      });
-    }),
-  );
+const startProxy = (status = 200): Promise<number> => raw.startProxy(() => status);
 
 const json = '{"keys":[]}';
-const respond = (content: Buffer | string, ...headers: readonly string[]): Buffer => {
-  const body = Buffer.from(content);
-  const head = ['HTTP/1.1 200 OK', ...headers, `content-length: ${body.length}`, '', ''].join('\r\n');
-  return Buffer.concat([Buffer.from(head), body]);
-};
 const gzip = 'content-encoding: gzip';
 
 type Row = [title: string, response: Buffer | string, expected: string, options?: ProviderOptions];
+// More are in test/catalogue/provider-faults.ts.
 const rows: Row[] = [
-  ['JSON', respond(json), 'read'],
-  ['a wrong type', respond(json, 'content-type: text/html'), 'read'],
-  ['a byte order mark', respond(`\ufeff${json}`), 'read'],
-  ['two byte order marks', respond(`\ufeff\ufeff${json}`), 'not_json'],
-  ['HTTP/1.0, which ends with the connection', `HTTP/1.0 200 OK\r\n\r\n${json}`, 'read', { after: 'end' }],
-  ['chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"key\r\n6\r\ns":[]}\r\n0\r\n\r\n', 'read'],
-  ['a close that was not announced', respond(json), 'read', { after: 'end' }],
-  ['a reused connection that gets no byte', respond(json), 'read', { after: 'lose' }],
-  ['gzip', respond(gzipSync(json), gzip), 'read'],
-  ['x-gzip', respond(gzipSync(json), 'Content-Encoding: X-GZip'), 'read'],
-  ['identity', respond(json, 'content-encoding: identity'), 'read'],
-  ['gzip of more than the limit', respond(gzipSync('x'.repeat(1e7)), gzip), 'too_large'],
+  ['a reused connection that gets no byte', respondWith(json), 'read', { after: 'lose' }],
+  ['x-gzip', respondWith(gzipSync(json), 'Content-Encoding: X-GZip'), 'read'],
+  ['identity', respondWith(json, 'content-encoding: identity'), 'read'],
   [
-    'gzip with a byte after its end',
-    respond(Buffer.concat([gzipSync(json), Buffer.from([0])]), gzip),
+    'gzip with a byte at its end',
+    respondWith(Buffer.concat([gzipSync(json), Buffer.from([0])]), gzip),
     'bad_coding gzip',
   ],
-  ['gzip that is cut off', respond(gzipSync(json).subarray(0, -9), gzip), 'bad_coding gzip'],
-  ['no gzip', respond(json, gzip), 'bad_coding gzip'],
-  ['br', respond(json, 'content-encoding: br'), 'bad_coding br'],
-  ['two codings', respond(gzipSync(gzipSync(json)), 'content-encoding: gzip, gzip'), 'bad_coding undefined'],
-  ['a page of HTML', respond('<html>', 'content-type: text/html; charset=utf-8'), 'not_json text/html'],
-  ['a redirect', 'HTTP/1.1 302 x\r\nlocation: https://a/\r\ncontent-length: 0\r\n\r\n', 'redirect 302'],
-  ['a login', 'HTTP/1.1 401 x\r\ncontent-length: 0\r\n\r\n', 'status 401'],
-  ['a certificate of yesterday', respond(json), 'tls CERT_HAS_EXPIRED', { validity: { from: -2, to: -1 } }],
-  ['a certificate of tomorrow', respond(json), 'tls CERT_NOT_YET_VALID', { validity: { from: 1, to: 2 } }],
+  ['no gzip', respondWith(json, gzip), 'bad_coding gzip'],
+  ['two codings', respondWith(gzipSync(gzipSync(json)), 'content-encoding: gzip, gzip'), 'bad_coding undefined'],
+  ['a certificate of tomorrow', respondWith(json), 'tls CERT_NOT_YET_VALID', { validity: { from: 1, to: 2 } }],
 ];
 
 /** Sends three requests, one after the other; `read`, or kind and detail of the first error. */
@@ -131,7 +81,7 @@ it.each(rows)('%s, directly and through a proxy → its own cause', async (_, re
 
 it('a request, directly and through a proxy → the same headers, with the version of package.json', async () => {
   const heads: string[] = [];
-  const { port, ca } = await startProvider(respond(json), { heads });
+  const { port, ca } = await startProvider(respondWith(json), { heads });
   const environment = { HTTPS_PROXY: `http://127.0.0.1:${await startProxy()}` };
   for (const options of [{ ca }, { ca, environment }]) await fetchThrice(`https://localhost:${port}/keys`, options);
   expect(new Set(heads).size).toBe(1);
@@ -142,10 +92,10 @@ it('a request, directly and through a proxy → the same headers, with the versi
 
 it.each([
   [407, 'proxy_credentials 407', /user and password/],
-  [403, 'proxy 403', /HTTPS_PROXY/],
+  [403, 'proxy 403', /at the proxy/],
   [502, 'proxy 502', /NO_PROXY/],
 ])('a proxy that responds with %i → %s', async (status, expected, fix) => {
-  const { port, ca } = await startProvider(respond(json));
+  const { port, ca } = await startProvider(respondWith(json));
   const environment = { HTTPS_PROXY: `http://user:s3cret@127.0.0.1:${await startProxy(status)}` };
   const outbound = createOutbound({ ca, environment });
   onTestFinished(outbound.close);
@@ -168,9 +118,9 @@ it.each([
 });
 
 it('close while a proxy is silent → closed; a proxy that is down → proxy with its code', async () => {
-  const { port, ca } = await startProvider(respond(json));
+  const { port, ca } = await startProvider(respondWith(json));
   const silent = createServer();
-  const outbound = createOutbound({ ca, environment: { HTTPS_PROXY: `127.0.0.1:${await listen(silent)}` } });
+  const outbound = createOutbound({ ca, environment: { HTTPS_PROXY: `127.0.0.1:${await raw.listen(silent)}` } });
   const [failed] = await Promise.all([
     outbound.fetchJson(`https://localhost:${port}/`, limits).catch((error: ProviderError) => error.kind),
     new Promise((resolve) => silent.once('connection', resolve)).then(outbound.close),
@@ -184,7 +134,7 @@ it('a silent proxy → proxy after 3 s, and no connection', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const silent = createServer();
-  const outbound = createOutbound({ environment: { HTTPS_PROXY: `127.0.0.1:${await listen(silent)}` } });
+  const outbound = createOutbound({ environment: { HTTPS_PROXY: `127.0.0.1:${await raw.listen(silent)}` } });
   onTestFinished(outbound.close);
   const failure = outbound.fetchJson('https://[::1]:1/', limits).catch((error: ProviderError) => error.message);
   const [socket] = await once(silent, 'connection');
@@ -198,7 +148,7 @@ it('a silent proxy → proxy after 3 s, and no connection', async () => {
 it('a proxy over TLS, with credentials, and a client certificate → a response', async () => {
   const { cert, key, ca } = await certificates;
   const heads: string[] = [];
-  const { port } = await startProvider(respond(json));
+  const { port } = await startProvider(respondWith(json));
   const target = await startProxy();
   const proxy = createTlsServer({ cert, key, requestCert: true, rejectUnauthorized: false }, (socket) => {
     heads.push(socket.authorized ? 'trusted' : String(socket.getPeerCertificate().subject !== undefined));
@@ -208,7 +158,7 @@ it('a proxy over TLS, with credentials, and a client certificate → a response'
       socket.pipe(onward).pipe(socket);
     });
   });
-  const environment = { HTTPS_PROXY: `https://us%20er:s3cret@localhost:${await listen(proxy)}` };
+  const environment = { HTTPS_PROXY: `https://us%20er:s3cret@localhost:${await raw.listen(proxy)}` };
   const url = `https://localhost:${port}/keys`;
   expect(await fetchThrice(url, { ca, environment, identity: `${cert}\n${key}` })).toBe('read');
   expect(heads[0]).toBe('true');
@@ -216,7 +166,9 @@ it('a proxy over TLS, with credentials, and a client certificate → a response'
 });
 
 it('plain http through a proxy → a response', async () => {
-  const port = await listen(createServer((socket) => void socket.once('data', () => socket.end(respond(json)))));
+  const port = await raw.listen(
+    createServer((socket) => void socket.once('data', () => socket.end(respondWith(json)))),
+  );
   const environment = { HTTP_PROXY: `http://127.0.0.1:${await startProxy()}` };
   expect(await fetchThrice(`http://127.0.0.1:${port}/`, { insecure: true, environment })).toBe('read');
 });
@@ -253,12 +205,12 @@ it('any response → status, headers and body, a redirect too', async () => {
 });
 
 it('an authority that is not trusted → tls', async () => {
-  const { port } = await startProvider(respond(json));
+  const { port } = await startProvider(respondWith(json));
   expect(await fetchThrice(`https://localhost:${port}/keys`, {})).toMatch(/^tls \w/);
 });
 
 it('a client certificate without an authority → the authorities of Node', async () => {
-  const { port } = await startProvider(respond(json));
+  const { port } = await startProvider(respondWith(json));
   const { cert, key } = await certificates;
   const client = createHttpClient({ environment: {}, identity: `${cert}${key}` });
   onTestFinished(client.close);
