@@ -18,7 +18,7 @@ test.each([
   ['127.0.0.1', 'localhost.attacker.example', false],
   ['127.0.0.1', 'attacker.example:9443', false],
   ['127.0.0.1', 'localhost:', false],
-])('isLocalRequest: peer %s, Host %s → %s', (peer, host, local) => expect(isLocalRequest({ peer, host })).toBe(local));
+])('isLocalRequest: peer %s, Host %s → %s', (peer, host, local) => expect(isLocalRequest(peer, host)).toBe(local));
 
 test.each([
   ['http://localhost:3000', true],

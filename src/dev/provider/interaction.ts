@@ -6,15 +6,13 @@ import { type ProviderResponse, send } from './response.ts';
 /** Path of the sign-in pages. The id of the interaction follows. */
 export const interactionPath = '/interaction/';
 
-export type HandleInteraction = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-
 /**
  * Signs the demo user in with one click and without a password. A POST needs the cookie of the interaction and, if present,
  * the own origin.
  */
-export function createInteraction(provider: Provider): HandleInteraction {
+export function createInteraction(provider: Provider) {
   const { origin } = new URL(provider.issuer);
-  return async (request, response) => {
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       if (request.method === 'POST') {
         if ((request.headers.origin ?? origin) !== origin) return send(response, page(403, foreign));

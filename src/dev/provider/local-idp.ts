@@ -108,7 +108,7 @@ function createHandler(libraries: Libraries, options: HandlerOptions) {
   registerTokenExchange(provider, libraries, { ...options, keys, mint });
   const respond = createTokenEndpoint(mint, options.clientSecret);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (!isLocalRequest({ peer: request.socket.remoteAddress, host: request.headers.host })) {
+    if (!isLocalRequest(request.socket.remoteAddress, request.headers.host)) {
       // RFC 9110 §15.5.20
       return send(response, jsonResponse(421, { error: 'invalid_request' }));
     }

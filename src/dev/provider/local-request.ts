@@ -1,13 +1,8 @@
-export interface Endpoints {
-  readonly peer: string | undefined;
-  readonly host: string | undefined;
-}
-
 /**
  * Reports whether a request comes from this host and names it. The check of Host stops DNS rebinding: a page under a
  * foreign name that resolves to a loopback address.
  */
-export function isLocalRequest({ peer = '', host = '' }: Endpoints): boolean {
+export function isLocalRequest(peer = '', host = ''): boolean {
   return /^(?:(?:::ffff:)?127\.|::1$)/.test(peer) && /^(?:localhost|127\.0\.0\.1)(?::\d+)?$/i.test(host);
 }
 
