@@ -30,6 +30,14 @@ const expiredToken = [
   { iss: 'https://idp.example/', aud: 'api', exp: 1.7e9, iat: 1.7e9 - 60, sub: 'a' },
 ];
 const expiredRequest = `curl -H 'Authorization: Bearer ${expiredToken.map(part).join('.')}.c2lnbmF0dXJl' https://api.example.com/`;
+/** Searches of a new reader, with the guide that the site must find first. */
+const searches = {
+  'getting started': /\/getting-started/,
+  roles: /\/(?:library|providers)/,
+  'custom claims': /\/(?:library|providers|gate\/rules)/,
+  websocket: /\/(?:recipes|gate\/as-the-proxy)/,
+  keycloak: /\/providers/,
+};
 /** Violations inside the search button and the sidebar of VitePress's default theme. */
 const ofTheme = new Set(['nested-interactive', 'label-content-name-mismatch']);
 const types = {
@@ -85,6 +93,7 @@ export async function checkSite(screenshots) {
         }
       }
     }
+    problems.push(...(await checkSearch(browser, `http://127.0.0.1:${port}`)));
   } finally {
     await browser.close();
     server.close();
@@ -128,6 +137,21 @@ async function checkPage(browser, { origin, name, width, colorScheme, screenshot
   if (screenshots !== undefined)
     await page.screenshot({ path: join(screenshots, `${name.replaceAll('/', '-')}-${width}-${colorScheme}.png`) });
   await context.close();
+  return problems;
+}
+
+/** Returns the searches whose first result is not their guide. */
+async function checkSearch(browser, origin) {
+  const page = await browser.newPage();
+  const problems = [];
+  for (const [words, guide] of Object.entries(searches)) {
+    await page.goto(`${origin}/index.html`, { waitUntil: 'load' });
+    await page.click('#local-search button');
+    await page.fill('#localsearch-input', words);
+    const first = await page.locator('.results a').first().getAttribute('href');
+    if (!guide.test(first ?? '')) problems.push(`search for ${words}: ${first} is first`);
+  }
+  await page.close();
   return problems;
 }
 

@@ -73,6 +73,12 @@ describe(referencePage, () => {
   });
 });
 
+describe('pages of frameworks', () => {
+  it.each(pages.filter((page) => page.startsWith('docs/frameworks/')))('%s → at most 120 lines', (page) =>
+    expect(readFileSync(page, 'utf8').split('\n').length - 1).toBeLessThanOrEqual(120),
+  );
+});
+
 /** Anchors of a page as GitHub makes them of headings, and those of `<a id="…">`. */
 function readAnchors(page: string): ReadonlySet<string> {
   const text = readFileSync(page, 'utf8').replace(/^```[\s\S]*?^```/gm, '');

@@ -11,7 +11,7 @@ const group = (text, paths, collapsed = false) => ({
 });
 
 const sidebar = [
-  group('Start', ['finder.md', 'library.md', 'providers.md', 'local-provider.md', 'testing.md']),
+  group('Start', ['getting-started.md', 'finder.md', 'library.md', 'providers.md', 'local-provider.md', 'testing.md']),
   { text: 'Frameworks', collapsed: true, items: [...within('frameworks'), item('mcp.md'), item('recipes.md')] },
   { text: 'Gate', collapsed: true, items: [item('gate.md'), ...within('gate')] },
   group('Why a request was refused', ['explain.md', 'console.md', 'doctor.md', 'refusals/index.md']),
@@ -38,8 +38,19 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
-    search: { provider: 'local' },
+    // Guides before the pages of exports and reasons, which repeat their words in short documents.
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          searchOptions: {
+            boostDocument: (id) => (/^\/(?:reference|refusals)\//.test(id) ? 0.2 : 1),
+          },
+        },
+      },
+    },
     nav: [
+      { text: 'Get started', link: '/getting-started' },
       { text: 'Docs', link: '/contents' },
       { text: 'Reference', link: '/reference/' },
       // A separate document outside the router, reached by a full page load.
