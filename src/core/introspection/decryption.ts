@@ -38,10 +38,12 @@ export function createDecryption(options: DecryptionOptions) {
     throw new TypeError('decryption: a JWK has another alg or use. Write RSA-OAEP-256 or ECDH-ES, and enc, or none.');
   }
   let loading: ReturnType<typeof loadJose> | undefined;
-  const load = (): ReturnType<typeof loadJose> => {
+  const start = (): ReturnType<typeof loadJose> => {
     loading ??= loadJose();
     return loading;
   };
+  // Its type would need that package in the declarations.
+  const load = (): Promise<unknown> => start();
 
   // One reason for every failure: a client must not learn which step failed (RFC 7516 §11.5).
   const open = async (token: string): Promise<string | Refused> => {
@@ -53,7 +55,7 @@ export function createDecryption(options: DecryptionOptions) {
       : undefined;
     const candidates = header === undefined ? [] : findKeys(header, keys);
     if (candidates.length === 0) return new Refused('encrypted_token');
-    const { compactDecrypt } = await load();
+    const { compactDecrypt } = await start();
     const algorithms = {
       keyManagementAlgorithms: [...keyTypes.keys()].map(String),
       contentEncryptionAlgorithms: [contentEncryption],

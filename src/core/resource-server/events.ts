@@ -132,8 +132,8 @@ export function auditDecisions(
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
 
-/** Returns what an SDK has registered for traces. */
-export const findTracerProvider = (): TracerProvider | undefined => globals[registry]?.trace;
+/** Returns the provider of tracers that an SDK has registered. Its type would need that package in the declarations. */
+export const findTracerProvider = (): unknown => globals[registry]?.trace;
 
 const errorStatus = 2;
 
@@ -142,7 +142,7 @@ let tracer: Tracer | undefined;
 
 /** The tracer of the SDK that is registered now. An SDK can come after this library, and can leave before it. */
 function findTracer(): Tracer | undefined {
-  const current = findTracerProvider();
+  const current = globals[registry]?.trace;
   if (current !== provider) {
     provider = current;
     tracer = current?.getTracer('portcullis');
