@@ -29,6 +29,7 @@ const renamed = { 'README.md': 'contents.md' };
 export function stagePages() {
   rmSync(stage, { recursive: true, force: true });
   cpSync(join(root, 'docs'), stage, { recursive: true, filter: (path) => !path.endsWith('.md') });
+  cpSync(new URL('mark.svg', import.meta.url), join(stage, 'public/mark.svg'));
   const paths = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.md'))
@@ -63,17 +64,23 @@ function findSections(text, { folder }, path) {
 /** Sections of level 3, with the module under which the page lists them. */
 function sectionsOf(text) {
   let group = '';
+  let about = '';
   const names = new Map();
   const sections = [];
   for (const part of text.split(/^(?=#{2,3} )/m).slice(1)) {
     const [, level, heading] = /^(#{2,3}) (.*)$/m.exec(part);
-    if (level === '##') group = heading;
-    if (level === '##') continue;
+    if (level === '##') {
+      group = heading;
+      about = part
+        .replace(/^.*$|<!-- .*? -->/gm, (line) => (line.startsWith('## ') || line.startsWith('<!--') ? '' : line))
+        .trim();
+      continue;
+    }
     const base = heading.replace(/[^\w-]/g, '');
     // Some file systems ignore case.
     const count = names.get(base.toLowerCase()) ?? 0;
     names.set(base.toLowerCase(), count + 1);
-    sections.push({ group, heading, name: count === 0 ? base : `${base}-${count + 1}`, text: part });
+    sections.push({ group, about, heading, name: count === 0 ? base : `${base}-${count + 1}`, text: part });
   }
   return sections;
 }
@@ -85,14 +92,15 @@ function splitPage(text, { folder }, path) {
   for (const section of sections) lists.set(section.group, [...(lists.get(section.group) ?? []), section]);
   const index = [...lists].map(([group, list]) => {
     const links = list.map(({ heading }) => `- [${heading}](${path}#${slugify(heading)})`);
-    return `${group === '' ? '' : `## ${group}\n\n`}${links.join('\n')}\n`;
+    const head = group === '' ? '' : `## ${group}\n\n${list[0].about}\n\n`;
+    return `${head}${links.join('\n')}\n`;
   });
   return [
     { path: `${folder}/index.md`, text: `${intro}\n${index.join('\n')}` },
     ...sections.map(({ heading, name, group, text: part }) => ({
       path: `${folder}/${name}.md`,
       text: part
-        .replace(/^### .*$/m, `# ${heading}${group === '' ? '' : `\n\nExport of ${group}.`}`)
+        .replace(/^### .*$/m, `# ${heading}${folder === 'reference' && group !== '' ? `\n\nExport of ${group}.` : ''}`)
         .replace(/<!-- .*? -->\n?/g, ''),
     })),
   ];

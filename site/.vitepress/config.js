@@ -38,13 +38,14 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
-    // Guides before the pages of exports and reasons, which repeat their words in short documents.
+    logo: '/mark.svg',
+    // Guides before the pages of exports, reasons and causes, which repeat their words in short sections.
     search: {
       provider: 'local',
       options: {
         miniSearch: {
           searchOptions: {
-            boostDocument: (id) => (/^\/(?:reference|refusals)\//.test(id) ? 0.2 : 1),
+            boostDocument: (id) => (/^\/(?:reference|refusals|explain)\b/.test(id) ? 0.2 : 1),
           },
         },
       },

@@ -70,9 +70,53 @@ function settings(): string {
   );
 }
 
-/** A section for each reason, so that each has an anchor. */
+/** Groups of refusals: the start of the page of each reason, and a sentence for its readers. */
+const refusalGroups: readonly (readonly [heading: string, starts: RegExp, sentence: string])[] = [
+  [
+    '401, no error code',
+    /^401, no/,
+    'The request had no credentials of an accepted kind: the client must send a token.',
+  ],
+  [
+    '401, `invalid_token`',
+    /^401, `invalid_token/,
+    'The token is not accepted: the client must get a new one, or its settings are wrong.',
+  ],
+  [
+    '401, DPoP',
+    /^401, `(?:invalid_dpop|use_dpop)/,
+    'The token may be valid: its proof of possession is missing or wrong.',
+  ],
+  [
+    '401, step-up',
+    /^401, `insufficient_user/,
+    'The token is valid, but the user must sign in again, or in a stronger way.',
+  ],
+  [
+    '403',
+    /^403/,
+    'The token is valid, but it does not permit this request: a new token of the same kind does not help.',
+  ],
+  ['4xx, the request', /^4/, 'The request itself cannot be read or served: no token changes that.'],
+  [
+    '5xx',
+    /^5/,
+    'The server could not decide, or not serve: the token may be valid, and the client can try again later.',
+  ],
+];
+
+/** A section for each reason, so that each has an anchor, in groups by the response that the client sees. */
 function refusals(): string {
-  return (Object.keys(failures) as Reason[]).map(formatReasonPage).join('\n\n'); // the keys of the table are the reasons
+  const groups = new Map(refusalGroups.map(([heading, , sentence]) => [heading, [`## ${heading}\n\n${sentence}`]]));
+  for (const page of (Object.keys(failures) as Reason[]).map(formatReasonPage)) {
+    // The keys of the table are the reasons. The second paragraph is the response.
+    const [, response = ''] = page.split('\n\n');
+    const [heading = ''] = refusalGroups.find(([, starts]) => starts.test(response)) ?? [];
+    const group = groups.get(heading);
+    if (group === undefined) throw new Error(`no group of refusals: ${response}`);
+    group.push(page);
+  }
+  return [...groups.values()].flat().join('\n\n');
 }
 
 function rules(): string {
