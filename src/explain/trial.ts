@@ -1,7 +1,7 @@
 import { parseJsonObject } from '../core/jose/json.ts';
 import { Refused } from '../core/refused.ts';
 import { type DryCall, dryRun } from '../core/resource-server/dry-run.ts';
-import type { JudgementRules } from '../core/resource-server/judgement.ts';
+import type { JudgementRules } from '../core/resource-server/server-rules.ts';
 import type { AccessTokenRules, IssuerRules } from '../core/token/access-token.ts';
 import type { Step } from '../core/walk.ts';
 import type { Trial } from './causes/cause.ts';

@@ -1,5 +1,6 @@
 import { attempt } from '../../core/attempt.ts';
 import type { EventReceiver } from '../../core/http/event-post.ts';
+import { readBytes } from '../../core/outbound/outbound.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import {
   type BackchannelLogoutOptions,
@@ -58,25 +59,9 @@ function receiveEvents(receiver: EventReceiver, peer?: WebLogoutOptions['peer'])
   return (request) => {
     const path = new URL(request.url).pathname;
     if (!receiver.serves(path)) return undefined;
-    const readBody = (maxBytes: number): Promise<string | 413> => readWebBody(request, maxBytes);
+    const readBody = async (maxBytes: number) => (await readBytes(request.body, { maxBytes }))?.toString('utf8') ?? 413;
     return receiver
       .respond({ request, connection: undefined, peer: attempt(peer, request), readBody }, path)
       .then(({ status, headers, body }) => new Response(body === '' ? null : body, { status, headers }));
   };
-}
-
-async function readWebBody(request: Request, maxBytes: number): Promise<string | 413> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const reader = request.body?.getReader();
-  for (;;) {
-    const { value } = (await reader?.read()) ?? {};
-    if (value === undefined) return Buffer.concat(chunks).toString('utf8');
-    size += value.length;
-    if (size <= maxBytes) chunks.push(value);
-    else {
-      await reader?.cancel();
-      return 413;
-    }
-  }
 }

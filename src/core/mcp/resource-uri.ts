@@ -1,11 +1,3 @@
-/** A URI in the two forms that servers compare. */
-export interface ReadUri {
-  /** Normal form of the WHATWG URL Standard. */
-  readonly href: string;
-  /** Decoded until nothing changes, with the authority in lower case. */
-  readonly decoded: string;
-}
-
 /** No client encodes a URI more often. */
 const maxDecodings = 8;
 const headForm = /^[a-z][a-z\d+.-]*:(?:\/\/[^/?#]*)?/;
@@ -18,12 +10,12 @@ const dotSegment = /(?:^|[/;?#])\.{1,2}(?:[/;?#]|$)|\/\//;
 const parentInQuery = /(?:^|[\s/?#&=;:,+])\.\.(?:[\s/?#&=;:,+]|$)/;
 
 /** Reads a URI that every server reads as one resource; `undefined` for every other string. */
-export function readUri(uri: string): ReadUri | undefined {
+export function readUri(uri: string) {
   return read(uri, normalizeUri(uri));
 }
 
 /** Reads the start of a URI, such as a key before its `*` or the text of a template before its first expression. */
-export function readUriStart(start: string): ReadUri | undefined {
+export function readUriStart(start: string) {
   const href = normalizeUri(start);
   return read(start, schemeAlone.test(start) || href === `${start}/` ? start : href);
 }
@@ -37,7 +29,8 @@ export function normalizeUri(uri: string): string | undefined {
   }
 }
 
-function read(uri: string, href: string | undefined): ReadUri | undefined {
+/** Returns the normal form of the WHATWG URL Standard; and `decoded` until nothing changes, with the authority in lower case. */
+function read(uri: string, href: string | undefined): { readonly href: string; readonly decoded: string } | undefined {
   if (href === undefined || (uri !== href && encodeSpelling(uri) !== href.replaceAll(' ', '%20'))) return undefined;
   try {
     const decoded = decodeUri(href);

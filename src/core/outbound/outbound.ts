@@ -199,18 +199,23 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-async function readBody({ body, coding }: FetchResponse, reading: Reading): Promise<Buffer> {
-  const { maxBytes } = reading;
+/** Reads a body; `undefined` if it has more bytes. Notes the bytes that it has read. */
+export async function readBytes(body: FetchResponse['body'], reading: Reading): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of readChunks(body)) {
     size += chunk.length;
     reading.bytes = size;
-    if (size > maxBytes) throw new ProviderError('too_large');
+    if (size > reading.maxBytes) return undefined;
     chunks.push(chunk);
   }
-  const bytes = Buffer.concat(chunks);
-  return coding === undefined || coding === 'identity' ? bytes : unpack(bytes, coding, maxBytes);
+  return Buffer.concat(chunks);
+}
+
+async function readBody({ body, coding }: FetchResponse, reading: Reading): Promise<Buffer> {
+  const bytes = await readBytes(body, reading);
+  if (bytes === undefined) throw new ProviderError('too_large');
+  return coding === undefined || coding === 'identity' ? bytes : unpack(bytes, coding, reading.maxBytes);
 }
 
 async function unpack(bytes: Buffer, coding: string, maxBytes: number): Promise<Buffer> {

@@ -21,7 +21,8 @@ import { type Confirmation, readRegistered } from '../token/claims.ts';
 import { readScopes } from '../token/grants.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
 import { openWalk, type Step, type Walk } from '../walk.ts';
-import { findIntrospection, hashToken, type JudgementRules, openStages, type ReadRequest } from './judgement.ts';
+import { findIntrospection, hashToken, openStages, type ReadRequest } from './judgement.ts';
+import type { JudgementRules } from './server-rules.ts';
 
 export interface DryCall {
   readonly request: ResourceRequest;

@@ -1,63 +1,28 @@
 import { hash } from 'node:crypto';
 import { refuseByFirst } from '../checks.ts';
-import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
-import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
+import type { VerifiedProof } from '../dpop/proof.ts';
+import type { Witnessed } from '../dpop/replay.ts';
 import { AccessError } from '../failures.ts';
-import type { ReadClientCertificate } from '../http/client-certificate.ts';
-import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
-import type { ExternalUrl, ReadClientAddress, ReadExternalUrl } from '../http/external-url.ts';
+import { type Credentials, readCredentials } from '../http/credentials.ts';
+import type { ExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { Decryption } from '../introspection/decryption.ts';
 import type { Introspection } from '../introspection/introspection.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { Refused } from '../refused.ts';
-import type { RevocationParts } from '../revocation/revocations.ts';
 import {
   type AccessTokenRules,
   missingKeys,
   readUnverifiedIssuer,
-  type TokenRules,
   type ValidToken,
   verifyAccessToken,
 } from '../token/access-token.ts';
-import { bindingChecks, type CertificateBinding, type Confirmation, certificateChecks } from '../token/claims.ts';
+import { bindingChecks, type Confirmation, certificateChecks } from '../token/claims.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
-import type { TokenCache } from '../token/token-cache.ts';
-import type { WithdrawalStep } from '../token/withdrawal.ts';
 import type { Walk } from '../walk.ts';
 import { type Access, grantAccess } from './access.ts';
-import type { Issuers } from './issuers/issuer-list.ts';
-import type { VerifyAgain } from './key-refetch.ts';
-import type { ServerNonces } from './server-nonces.ts';
+import type { JudgementRules } from './server-rules.ts';
 import { type Recheck, refuseExpired } from './token-watch.ts';
-
-/** Configuration of one resource server, as authorization reads it. */
-export interface JudgementRules {
-  readonly mode: DpopMode;
-  readonly readExternalUrl: ReadExternalUrl;
-  /** True if the application listens to events. */
-  readonly isWatched: boolean;
-  readonly issuers: Pick<Issuers, 'fixed' | 'find' | 'confirm'>;
-  readonly cache: TokenCache | undefined;
-  readonly decryption: Decryption | undefined;
-  readonly introspection: Introspection | undefined;
-  readonly readClientAddress: ReadClientAddress;
-  /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
-  readonly opaqueRules: TokenRules | undefined;
-  /** The ways in which a token can turn out to be withdrawn, in their order. */
-  readonly withdrawal: readonly WithdrawalStep[];
-  readonly revocations: RevocationParts | undefined;
-  readonly verifyAgain: VerifyAgain;
-  readonly readCertificate: ReadClientCertificate | undefined;
-  readonly certificates: CertificateBinding;
-  readonly verifyProof: VerifyProof;
-  readonly proofAlgorithms: ReadonlySet<string>;
-  readonly replay: ReplayStore | 'off';
-  readonly nonces: ServerNonces;
-  /** Returns seconds since the epoch. */
-  readonly now: () => number;
-}
 
 /** Returns the access that a request gets, or its refusal. Rejects for defects only. */
 export type Judge = (

@@ -7,8 +7,6 @@ import { pickByPlatform } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { type AccessTokenRules, missingKeys } from '../token/access-token.ts';
 
-export type VerifyAgain = ReturnType<typeof createVerifyAgain>;
-
 interface Sender {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;

@@ -1,4 +1,4 @@
-import type { JudgementRules } from './judgement.ts';
+import type { JudgementRules } from './server-rules.ts';
 
 const rulesOfServers = new WeakMap<object, JudgementRules>();
 

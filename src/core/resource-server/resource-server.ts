@@ -1,32 +1,19 @@
 import { attempt } from '../attempt.ts';
-import { createProofVerifier } from '../dpop/proof.ts';
-import { createMemoryReplayStore } from '../dpop/replay.ts';
 import { type AccessError, type Failure, failures, type Reason } from '../failures.ts';
-import { createReadClientCertificate } from '../http/client-certificate.ts';
-import { createReadClientAddress, createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import { createDecryption } from '../introspection/decryption.ts';
-import { proofAlgorithms as knownAlgorithms, readAlgorithms } from '../jose/jws.ts';
-import { omitUndefined } from '../option-members.ts';
-import { pickByPlatform } from '../platform.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
-import { readRevocations } from '../revocation/revocations.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
-import { createWithdrawalSteps } from '../token/withdrawal.ts';
+import type { TokenCacheStatus } from '../token/token-cache.ts';
 import { type Access, isAccess, refusalOf } from './access.ts';
 import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';
-import { openIssuers } from './issuers/issuer-list.ts';
-import { readTokenRules, type Subject } from './issuers/token-rules.ts';
-import { hasTestIssuer, isFixed } from './issuers/trusted-issuer.ts';
-import { createJudge, type Judge, type JudgementRules } from './judgement.ts';
-import { createRefetchKeys, createVerifyAgain } from './key-refetch.ts';
+import type { Subject } from './issuers/token-rules.ts';
+import { createJudge, type Judge } from './judgement.ts';
 import { checkOptions, type Emit, type ResourceServerOptions } from './options.ts';
 import { recordServer } from './own-server.ts';
-import { openServerNonces } from './server-nonces.ts';
+import { openServerRules } from './server-rules.ts';
 
 export type { Access } from './access.ts';
 
@@ -74,9 +61,6 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
   tokenCacheStatus(): TokenCacheStatus | undefined;
 }
 
-/** On workerd the next request reaches another isolate, so a nonce of this isolate is useless. */
-const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
-
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
  * cannot work.
@@ -88,46 +72,10 @@ export function createResourceServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
-  const { mode = 'allowed', algorithms = ['ES256'] } = options.dpop ?? {};
-  const proofAlgorithms = readAlgorithms(algorithms, knownAlgorithms);
-  const now = options.now ?? (() => Date.now() / 1000);
-  const replay =
-    options.dpop?.replay ??
-    createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
-  const nonces = openServerNonces(options.dpop ?? {}, replay, now);
-  const { onEvent, clientCertificate, externalUrl, trustProxy = 'none' } = options;
+  const { onEvent } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
-  const revocations = options.revocations && readRevocations('revocations', options.revocations);
-  const decryption = options.decryption && createDecryption(options.decryption);
-  const readClientAddress = createReadClientAddress(trustProxy);
-  const readCertificate = clientCertificate && createReadClientCertificate(clientCertificate, trustProxy);
-  const certificates = readCertificate === undefined ? 'off' : 'on';
-  const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const issuers = openIssuers(options, { certificates, emit, cache });
-  // Only opaque tokens: then there is no list that the issuer could be missing from.
-  const isOpaque = options.introspection !== undefined && isFixed(options.issuers) && options.issuers.length === 0;
-  const readExternalUrl = createReadExternalUrl(omitUndefined({ trust: trustProxy, pinned: externalUrl }));
-  const rules: JudgementRules = {
-    mode,
-    isWatched: emit !== undefined,
-    readExternalUrl,
-    issuers,
-    cache,
-    decryption,
-    introspection: options.introspection,
-    readClientAddress,
-    opaqueRules: isOpaque ? readTokenRules(options) : undefined,
-    withdrawal: createWithdrawalSteps(revocations, options.isRevoked),
-    revocations,
-    verifyAgain: createVerifyAgain(createRefetchKeys(readClientAddress, now), options.keyCache ? 'cache' : 'provider'),
-    readCertificate,
-    certificates,
-    verifyProof: createProofVerifier({ algorithms, nonces: nonces.demanded }),
-    proofAlgorithms,
-    replay,
-    nonces,
-    now,
-  };
+  const rules = openServerRules(options, emit);
+  const { mode, issuers, cache, decryption, readClientAddress, readExternalUrl, nonces, proofAlgorithms } = rules;
   const judgeRequest = createJudge(rules);
   const traced: Judge = (request, policy, connection) =>
     traceAuthorize(request, () => judgeRequest(request, policy, connection));

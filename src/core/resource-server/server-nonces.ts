@@ -5,10 +5,7 @@ import type { AccessError, Failure } from '../failures.ts';
 import { Refused } from '../refused.ts';
 import type { DpopOptions } from './options.ts';
 
-/** Nonces of one resource server: configured nonces, and nonces required after a start. */
-export type ServerNonces = ReturnType<typeof openServerNonces>;
-
-/** Opens the nonces of a server; `now` gives seconds since the epoch. */
+/** Opens the nonces of a server: configured nonces, and nonces required after a start; `now` gives seconds since the epoch. */
 export function openServerNonces(
   { nonces, nonceDemand = 'always' }: DpopOptions,
   replay: ReplayStore | 'off',

@@ -19,44 +19,41 @@ const summaries = {
 const text = { type: 'string' } as const;
 const nullable = { type: ['string', 'null'] } as const;
 
-function objectSchema(properties: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+function describe(
+  path: string,
+  summary: keyof typeof summaries,
+  properties: Readonly<Record<string, unknown>>,
+): Description {
+  const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+  return { path, summary: summaries[summary], schema };
 }
 
 const readMessages = { scopes: ['read:messages'] } as const;
 
 export const endpointsOfA: readonly Endpoint[] = [
   {
-    path: '/api/public',
-    summary: summaries.public,
+    ...describe('/api/public', 'public', { message: text }),
     access: 'open',
-    schema: objectSchema({ message: text }),
     body: { message: messages.public },
   },
   {
-    path: '/api/private',
-    summary: summaries.private,
+    ...describe('/api/private', 'private', { message: text, user_id: nullable }),
     access: {},
-    schema: objectSchema({ message: text, user_id: nullable }),
     answer: (claims) => ({ message: messages.private, user_id: claims.sub ?? null }),
   },
   {
-    path: '/api/private-scoped',
-    summary: summaries.scoped,
+    ...describe('/api/private-scoped', 'scoped', { message: text, user_id: nullable }),
     access: readMessages,
-    schema: objectSchema({ message: text, user_id: nullable }),
     answer: (claims) => ({ message: messages.scoped, user_id: claims.sub ?? null }),
   },
   {
-    path: '/api/profile',
-    summary: summaries.profile,
-    access: {},
-    schema: objectSchema({
+    ...describe('/api/profile', 'profile', {
       user_id: nullable,
       email: nullable,
       permissions: { type: 'array', items: text },
       custom_claim: { description: 'The value of the configured claim, as the provider wrote it; null when absent.' },
     }),
+    access: {},
     answer: (claims, { customClaim }) => ({
       user_id: claims.sub ?? null,
       email: typeof claims['email'] === 'string' ? claims['email'] : null,
@@ -65,34 +62,26 @@ export const endpointsOfA: readonly Endpoint[] = [
     }),
   },
   {
-    path: '/api/protected',
-    summary: summaries.protected,
+    ...describe('/api/protected', 'protected', { message: text }),
     access: {},
-    schema: objectSchema({ message: text }),
     answer: () => ({ message: messages.protected }),
   },
 ];
 
 export const endpointsOfB: readonly Endpoint[] = [
   {
-    path: '/api/public',
-    summary: summaries.public,
+    ...describe('/api/public', 'public', { Message: text }),
     access: 'open',
-    schema: objectSchema({ Message: text }),
     body: { Message: messages.public },
   },
   {
-    path: '/api/private',
-    summary: summaries.private,
+    ...describe('/api/private', 'private', { Message: text }),
     access: {},
-    schema: objectSchema({ Message: text }),
     answer: () => ({ Message: messages.private }),
   },
   {
-    path: '/api/private-scoped',
-    summary: summaries.scoped,
+    ...describe('/api/private-scoped', 'scoped', { Message: text }),
     access: readMessages,
-    schema: objectSchema({ Message: text }),
     answer: () => ({ Message: messages.scoped }),
   },
 ];

@@ -14,7 +14,8 @@ export type SecurityEvent =
   | { readonly kind: 'ignored'; readonly cause: 'event' | 'subject_unsupported' | 'subject_foreign' };
 
 /** Error codes for a transmitter (RFC 8935 §2.4). */
-export type SecurityEventError = 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience';
+export const eventErrors = ['invalid_request', 'invalid_key', 'invalid_issuer', 'invalid_audience'] as const;
+export type SecurityEventError = (typeof eventErrors)[number];
 
 const types: ReadonlySet<string | undefined> = new Set(['secevent+jwt', 'application/secevent+jwt']);
 

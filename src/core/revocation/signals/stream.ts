@@ -7,7 +7,7 @@ import { ProviderError } from '../../outbound/provider-error.ts';
 import { Refused } from '../../refused.ts';
 import { timeOfMark } from '../record.ts';
 import type { RevocationParts } from '../revocations.ts';
-import { readSecurityEvent, type SecurityEventError } from './security-event.ts';
+import { eventErrors, readSecurityEvent, type SecurityEventError } from './security-event.ts';
 import type { Stream } from './stream-options.ts';
 
 /** Result of one security event token. `not_ready`: the keys of the transmitter are not known yet. */
@@ -124,10 +124,6 @@ export function metadataUrl(transmitter: string): string {
   return `${origin}/.well-known/ssf-configuration${pathname.replace(/\/$/, '')}`;
 }
 
-const errors: ReadonlySet<SignalOutcome> = new Set<SignalOutcome>([
-  ...(['invalid_request', 'invalid_key', 'invalid_issuer', 'invalid_audience'] as const),
-]);
-
 export function isError(outcome: SignalOutcome): outcome is SecurityEventError {
-  return errors.has(outcome);
+  return (eventErrors as readonly SignalOutcome[]).includes(outcome);
 }
