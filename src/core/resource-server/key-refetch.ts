@@ -7,7 +7,7 @@ import { pickByPlatform } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { type AccessTokenRules, missingKeys } from '../token/access-token.ts';
 
-interface Sender {
+export interface Sender {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;
 }
