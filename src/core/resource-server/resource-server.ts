@@ -74,7 +74,7 @@ export function createResourceServer<S extends Subject = 'required'>(
   checkOptions(options);
   const { onEvent } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
-  const rules = openServerRules(options, emit);
+  const rules = openServerRules(options, emit, options.now ?? (() => Date.now() / 1000));
   const { mode, issuers, cache, decryption, readClientAddress, readExternalUrl, nonces, proofAlgorithms } = rules;
   const judgeRequest = createJudge(rules);
   const traced: Judge = (request, policy, connection) =>

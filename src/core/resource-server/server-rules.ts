@@ -24,11 +24,10 @@ export type JudgementRules = ReturnType<typeof openServerRules>;
 /** On workerd the next request reaches another isolate, so a nonce of this isolate is useless. */
 const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
 
-/** Opens the parts of a resource server by its options. `emit`: present if the application listens to events. */
-export function openServerRules(options: AnyServerOptions, emit: Emit | undefined) {
+/** Opens the parts of a resource server by its options. `emit`: present if the application listens to events. `now` returns seconds since the epoch. */
+export function openServerRules(options: AnyServerOptions, emit: Emit | undefined, now: () => number) {
   const { mode = 'allowed', algorithms = ['ES256'] } = options.dpop ?? {};
   const proofAlgorithms = readAlgorithms(algorithms, knownAlgorithms);
-  const now = options.now ?? (() => Date.now() / 1000);
   const replay: ReplayStore | 'off' =
     options.dpop?.replay ??
     createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });

@@ -51,6 +51,7 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'core/resource-server/judgement.ts': 'passes to a reader', // introspection
   'core/resource-server/key-refetch.ts': 'counts by name', // key fetches
   'core/resource-server/resource-server.ts': 'passes to a reader',
+  'core/resource-server/server-rules.ts': 'passes to a reader',
   'server/http/event-endpoints.ts': 'counts by name', // bodies of events
   'server/listener/client-connection.ts': 'passes to a reader',
   'server/listener/http-server.ts': 'passes to a reader', // intake
