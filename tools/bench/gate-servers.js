@@ -1,6 +1,8 @@
 // Servers to compare the gate with, as data: start, request, and the ratios of their figures.
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { serverWords, serviceWords } from './runtimes.js';
 import { haproxyCommand } from './servers/haproxy.js';
 import { servers } from './servers.js';
@@ -34,6 +36,25 @@ const script = (name) => ({
   environment: ({ port, upstreamUrl }) => ({ PORT: port, UPSTREAM: upstreamUrl }),
   missing: present,
   checks: 'none',
+});
+
+/** A sidecar in Go, compiled from Debian's packages at its first start. */
+const sidecar = (cache) => ({
+  command: ({ folder }) => {
+    const binary = join(folder, 'sidecar');
+    const source = fileURLToPath(new URL('servers/sidecar.go', import.meta.url));
+    const env = { ...process.env, GO111MODULE: 'off', GOPATH: '/usr/share/gocode', CGO_ENABLED: '0' };
+    if (!existsSync(binary)) execFileSync('go', ['build', '-o', binary, source], { env });
+    return [binary];
+  },
+  environment: ({ issuer, audience, port, tokenKeyFile }) => ({
+    ...{ ISSUER: issuer, AUDIENCE: audience, PORT: port, TOKEN_KEY: tokenKeyFile },
+    ...{ CACHE: cache, GOMAXPROCS: '1' },
+  }),
+  missing: () =>
+    existsSync('/usr/bin/go') && existsSync('/usr/share/gocode/src/github.com/golang-jwt/jwt')
+      ? undefined
+      : 'golang-go and golang-github-golang-jwt-jwt-dev are not installed',
 });
 
 /** deploy/gate/nginx.conf without TLS, which costs both sides the same, and with one worker. */
@@ -127,6 +148,23 @@ export const gateServers = {
     with: 'raw-asked',
     path: '/orders/17',
   },
+  // Each request has a new token.
+  'gate-new': { label: 'the gate, each token new', ...gate(), ready: asked, ...asked, isNew: true },
+  'go-new': { label: 'sidecar in Go, each token new', ...sidecar('off'), ready: asked, ...asked, isNew: true },
+  go: { label: 'sidecar in Go, without a cache', ...sidecar('off'), ready: asked, ...asked },
+  'go-cached': { label: 'sidecar in Go, with a cache', ...sidecar('on'), ready: asked, ...asked },
+  'go-asked': { label: 'sidecar in Go behind nginx', ...sidecar('off'), ready: asked, silent: true },
+  'go-cached-asked': { label: 'sidecar in Go with a cache behind nginx', ...sidecar('on'), ready: asked, silent: true },
+  'nginx-go': {
+    label: 'nginx and the sidecar in Go, without a cache',
+    ...nginxBefore('go-asked'),
+    ...{ with: 'go-asked', path: '/orders/17' },
+  },
+  'nginx-go-cached': {
+    label: 'nginx and the sidecar in Go, with a cache',
+    ...nginxBefore('go-cached-asked'),
+    ...{ with: 'go-cached-asked', path: '/orders/17' },
+  },
   proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes, tunnels: true },
   'nginx-plain': { label: 'nginx as the proxy, no checks', ...nginxPlain, ...passes },
   undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes, tunnels: true },
@@ -148,6 +186,11 @@ export const gateRatios = {
   'http-proxy-3': ['http-proxy-3', 'proxy'],
   haproxy: ['haproxy', 'proxy'],
   'undici-haproxy': ['haproxy', 'undici'],
+  go: ['go', 'gate'],
+  'go-cached': ['go-cached', 'gate'],
+  'go-new': ['go-new', 'gate-new'],
+  'nginx-go': ['nginx-go', 'nginx-gate'],
+  'nginx-go-cached': ['nginx-go-cached', 'nginx-gate'],
 };
 
 /** The gate of this build and of the build in `folder`, in each of its roles; `there` marks the other one. */

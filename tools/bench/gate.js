@@ -20,6 +20,8 @@ const full = { most: 12, minutes: 6, seconds: 0.8, warmUpSeconds: 0.8, roundsASt
 const quick = { ...full, most: 2, roundsAStart: 2 };
 /** Code that runs seldom is not compiled: by requests, since others may have the processor; within so many loads of 1 s. */
 const warmUp = { requests: 80_000, loads: 6 };
+/** Tokens for each second of a measurement, which ends with the last one. */
+const newTokens = 5000;
 const tunnels = { count: 8, seconds: 0.6 };
 
 /**
@@ -122,10 +124,16 @@ async function startAll(names, { about, servers, say }) {
   return running;
 }
 
-/** Writes the file with the one request of a server. */
-function writeRequest(scene, name, token, headers = {}) {
+/** Writes the file with the requests of a server: one for each token. */
+function writeRequest(scene, name, tokens, headers = {}) {
   const more = Object.entries(headers).map(([key, value]) => `\t${key}: ${value}`);
-  return scene.write(`gate-${name}.txt`, `${token}\t${more.join('')}\n`);
+  return scene.write(
+    `gate-${name}.txt`,
+    [tokens]
+      .flat()
+      .map((each) => `${each}\t${more.join('')}\n`)
+      .join(''),
+  );
 }
 
 /** Returns the arguments of `load` for a server: its processes, its URL, its request. */
@@ -134,6 +142,13 @@ function tell(name, { running, servers, token, scene }) {
   const pid = [name, ...(asked === undefined ? [] : [asked])].map((each) => running[each].pid);
   const url = new URL(path, running[name].url).href;
   return { pid, url, file: writeRequest(scene, name, token, headers), once: false };
+}
+
+/** Returns the arguments with a new token for each request. */
+async function renew(name, { scene, settings, servers }, about) {
+  const tokens = await scene.makeBearer(Math.ceil(settings.seconds * newTokens));
+  const file = writeRequest(scene, `${name}-new`, tokens, servers[name].headers);
+  return { ...about, file, once: true };
 }
 
 async function warm(about) {
@@ -148,7 +163,8 @@ async function measureServer(name, asking) {
   // Each server was idle while the others were measured: V8 discards compiled code then.
   await load({ ...about, seconds: settings.warmUpSeconds });
   const measured = await runUndisturbed(async () => {
-    const found = await load({ ...about, seconds: settings.seconds });
+    const own = servers[name].isNew === true ? await renew(name, asking, about) : about;
+    const found = await load({ ...own, seconds: settings.seconds });
     if (found.refused + found.broken > 0) throw new Error(`${name}: ${found.refused} refused, ${found.broken} broken`);
     return found;
   }, ['first', 'again']);

@@ -6,7 +6,8 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
   replay         the replay store in memory: size, time
   http           the service, its peers and floors; wrk sends the load
   pace           the gate as the proxy at a fixed rate: latency from the moment at which a request was due
-  rules          what a decision of the gate costs as its rules grow
+  rules          what a decision of the gate costs as its rules grow, with a condition and with an exchange
+  first          the first token of a new process, with keys that were cached
   gate           the gate next to and as a proxy, with one upstream
   compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)
   tables         no measurement: writes the pages from tools/bench/results.json
@@ -26,6 +27,7 @@ const benches = {
   http: () => import('./http.js'),
   pace: () => import('./pace.js'),
   rules: () => import('./rules.js'),
+  first: () => import('./first.js'),
   gate: () => import('./gate.js'),
   compare: () => import('./compare.js'),
   tables: async () => ({ bench: (await import('./publish.js')).writePages }),

@@ -1,5 +1,7 @@
 // What a decision of the gate costs as its rules grow: in this process, with a token that was seen before.
 
+import { openExchange } from '../../build/core/exchange/exchange.js';
+import { createExchangeCache } from '../../build/core/exchange/exchange-cache.js';
 import { createStaticKeySet } from '../../build/core/keys/static-key-set.js';
 import { createResourceServer } from '../../build/core/resource-server/resource-server.js';
 import { createGate } from '../../build/gate/gate.js';
@@ -10,15 +12,18 @@ import { formatRules } from './rules-report.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';
-/** The first row is what the others are compared with. */
-const conditions = {
-  'on the token': "token.tenant == 'acme' && 'otp' in token.amr && token.level >= 3",
-  'on the request':
-    "token.tenant == 'acme' && request.method == 'GET' && request.headers.accept == '*/*' && path.order != '0'",
+/** Members of the rule that decides. */
+const more = {
+  'condition on the token': { when: "token.tenant == 'acme' && 'otp' in token.amr && token.level >= 3" },
+  'condition on the request': {
+    when: "token.tenant == 'acme' && request.method == 'GET' && request.headers.accept == '*/*' && path.order != '0'",
+  },
+  'cached exchange': { exchange: 'orders' },
 };
+/** The first row is what the others are compared with. */
 const sizes = [
   ...[1, 100].flatMap((upstreams) => [1, 100, 10_000].map((size) => ({ size, upstreams, condition: undefined }))),
-  ...Object.keys(conditions).map((condition) => ({ size: 1, upstreams: 1, condition })),
+  ...Object.keys(more).map((condition) => ({ size: 1, upstreams: 1, condition })),
 ];
 const seconds = Math.floor(Date.now() / 1000);
 
@@ -35,26 +40,47 @@ const token = signJws(
   pair.privateKey,
 );
 
+/** A provider in this process: its metadata, and a token. */
+async function issue(url) {
+  const type = 'urn:ietf:params:oauth:token-type:access_token';
+  return Response.json(
+    String(url).includes('.well-known')
+      ? { issuer, token_endpoint: `${issuer}token` }
+      : { access_token: 'a'.repeat(900), issued_token_type: type, token_type: 'Bearer', expires_in: 3600 },
+  );
+}
+
 /** The rule that decides lies in the middle of the file; the others have paths that begin as its path does. */
 async function openGate({ size, upstreams, condition }) {
   const rules = Array.from({ length: size }, (_, i) => ({
     id: `rule-${i}`,
     path: i === size >> 1 ? '/orders/{order}/lines/**' : `/orders/${i}/items/${i}`,
     scopes: ['read:orders'],
-    when: conditions[condition],
+    ...more[condition],
     upstream: `upstream-${i % upstreams}`,
   }));
   const addresses = Array.from({ length: upstreams }, (_, i) => [`upstream-${i}`, `http://127.0.0.1:${3000 + i}`]);
   const text = JSON.stringify({
     issuers: { a: { issuer, audience } },
     upstreams: Object.fromEntries(addresses),
+    exchanges: {
+      orders: { issuer: 'a', clientId: 'gate', clientSecretFile: '/not/read', audience: 'https://orders.example/' },
+    },
     rules,
   });
   const startedAt = performance.now();
   const result = await readRules({ name: 'rules.json', text });
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
   const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet({ keys: [jwk] }) }], audience });
-  const gate = createGate({ rules: result.rules, openServer: () => server });
+  const exchange = openExchange(
+    { issuer, clientId: 'gate', clientSecret: 'secret', fetch: issue },
+    createExchangeCache(),
+  );
+  const target = exchange.prepare({ audience: 'https://orders.example/' });
+  const orders = { take: (access) => exchange.take(access, target), discard: () => false };
+  const gate = createGate({
+    ...{ rules: result.rules, openServer: () => server, exchanges: new Map([['orders', orders]]) },
+  });
   return {
     size,
     upstreams,
@@ -84,11 +110,13 @@ export async function bench({ quick, write, rounds = quick ? 5 : 15 }) {
   for (const each of sizes) opened.push(await openGate(each));
   const connection = { encrypted: true };
   for (let round = 0; round <= rounds; round++) {
-    for (const { gate, costs } of opened) {
+    for (const { gate, costs, condition } of opened) {
+      const isExchanged = condition === 'cached exchange';
       const before = process.cpuUsage();
       for (let i = 0; i < calls; i++) {
         const decision = await gate.decide(request(i), connection);
         if (decision.kind !== 'admitted') throw new Error('A valid request was refused.');
+        if (isExchanged !== (decision.exchanged !== undefined)) throw new Error('The wrong token is sent.');
         if (!gate.rules.upstreams.has(decision.rule.upstream)) throw new Error('The rule has no upstream.');
       }
       const { user, system } = process.cpuUsage(before);

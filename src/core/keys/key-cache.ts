@@ -1,7 +1,7 @@
 import { limitTime } from '../attempt.ts';
 import { isJsonObject, isTime } from '../jose/json.ts';
 import { readJwks } from './jwks.ts';
-import { clampLifetime } from './loaded-keys.ts';
+import { clampLifetime, describe } from './loaded-keys.ts';
 
 /** Fetched keys, as a cache stores them: public keys, and their age. */
 export interface CachedKeys {
@@ -31,7 +31,7 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
   let next: CachedKeys | undefined;
   let isWriting = false;
 
-  const readStored = async (): Promise<CachedKeys | undefined> => check(await cache.read(url), now());
+  const readStored = async () => check(await cache.read(url), now());
 
   /** Writes one set after the other, and none over a later one of another process. */
   const writeAll = async (): Promise<void> => {
@@ -51,9 +51,9 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
     async read() {
       const nothing = (): undefined => undefined;
       const stored = await limitTime(readStored().catch(nothing), readSeconds, nothing);
-      return (
-        stored && { ...stored, ageSeconds: now() - stored.fetchedAt, lifetimeSeconds: clampLifetime(stored.maxAge) }
-      );
+      if (stored === undefined) return undefined;
+      const { jwks, fetchedAt, maxAge } = stored;
+      return { ...describe({ ...jwks, at: fetchedAt, lifetime: clampLifetime(maxAge) }, now()), jwks };
     },
     write(keys: readonly object[], ageSeconds: number, maxAge: number | undefined): void {
       next = { keys, fetchedAt: Math.floor(now() - ageSeconds), ...(maxAge !== undefined && { maxAge }) };
@@ -63,10 +63,10 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
 }
 
 /** Checks stored keys as fetched ones are checked. No fetch has a date in the future. */
-function check(value: unknown, now: number): CachedKeys | undefined {
+function check(value: unknown, now: number) {
   if (!isJsonObject(value)) return undefined;
   const { fetchedAt, maxAge } = value;
   if (!isTime(fetchedAt) || fetchedAt > now) return undefined;
-  const { entries: keys } = readJwks(value);
-  return keys.length === 0 ? undefined : { keys, fetchedAt, maxAge: isTime(maxAge) ? maxAge : undefined };
+  const jwks = readJwks(value);
+  return jwks.entries.length === 0 ? undefined : { jwks, fetchedAt, maxAge: isTime(maxAge) ? maxAge : undefined };
 }

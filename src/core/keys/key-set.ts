@@ -174,7 +174,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     const startedAt = now();
     const cached = loaded === undefined ? await cache?.read() : undefined;
     if (cached !== undefined) {
-      loaded = restore(cached, now());
+      loaded = restore(cached, now(), cached.jwks);
       generation++;
       if (now() < loaded.freshUntil) return untilRefresh(loaded.lifetime, random()) - cached.ageSeconds;
     }

@@ -49,14 +49,17 @@ export function createBucket(now: () => number, againAt = Number.NEGATIVE_INFINI
   };
 }
 
-export function describe({ entries, published, at, lifetime }: Loaded, now: number): FetchedKeys {
+export function describe({ entries, published, at, lifetime }: Omit<Loaded, 'freshUntil'>, now: number): FetchedKeys {
   return { keys: entries, published: [...published], ageSeconds: now - at, lifetimeSeconds: lifetime };
 }
 
-export function restore(fetched: Omit<FetchedKeys, 'published'> & Partial<FetchedKeys>, now: number): Loaded {
-  const { keys, published, ageSeconds, lifetimeSeconds } = fetched;
+/** Restores keys that were stored; `jwks` if these have been read already, since an import of keys takes most of the time. */
+export function restore(
+  { keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys,
+  now: number,
+  jwks: Jwks = { ...readJwks({ keys }), published: new Set(published) },
+): Loaded {
   const at = now - ageSeconds;
-  const jwks = { ...readJwks({ keys }), ...(published !== undefined && { published: new Set(published) }) };
   return { ...jwks, at, lifetime: lifetimeSeconds, freshUntil: at + lifetimeSeconds };
 }
 
