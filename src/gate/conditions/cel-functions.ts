@@ -30,6 +30,9 @@ export function createFunctions({ celFunc, celMethod, CelScalar, isCelMap, mapTy
     celFunc('timestamp', [INT], timestamp, writeTimestamp),
     celFunc('int', [STRING], INT, readInteger),
     celFunc('double', [STRING], DOUBLE, readDecimal),
+    celMethod('contains', STRING, [STRING], BOOL, function (part) {
+      return contains(this, part);
+    }),
     celFunc(hasFunction, [DYN, STRING], BOOL, (value, name) => isCelMap(value) && value.get(name) !== undefined),
     ...keys.map((key) => celFunc('@in', [key, mapType(DYN, DYN)], BOOL, (name, map) => map.get(name) !== undefined)),
     ...Object.entries(timeFields).flatMap(([name, read]) => [
@@ -41,6 +44,27 @@ export function createFunctions({ celFunc, celMethod, CelScalar, isCelMap, mapTy
       }),
     ]),
   ];
+}
+
+/** Comparisons of characters that `includes` may take, at worst each of one string with each of the other. */
+const maxComparisons = 2 ** 17;
+
+/** Reports whether a string contains another in a time that grows with the sum of their lengths (Knuth, Morris, Pratt). */
+function contains(text: string, part: string): boolean {
+  if (text.length * part.length <= maxComparisons) return text.includes(part);
+  // Lengths of the longest proper prefixes that are also suffixes.
+  const borders = new Uint32Array(part.length);
+  for (let i = 1, matched = 0; i < part.length; i++) {
+    while (matched > 0 && part[i] !== part[matched]) matched = borders[matched - 1] ?? 0;
+    if (part[i] === part[matched]) matched++;
+    borders[i] = matched;
+  }
+  for (let i = 0, matched = 0; i < text.length; i++) {
+    while (matched > 0 && text[i] !== part[matched]) matched = borders[matched - 1] ?? 0;
+    if (text[i] === part[matched]) matched++;
+    if (matched === part.length) return true;
+  }
+  return false;
 }
 
 function readInteger(text: string): bigint {

@@ -37,6 +37,9 @@ const maxDepth = 2;
 /** Expressions within each other: evaluation is recursive. */
 const maxNesting = 100;
 
+/** Operations of a field of a time in a zone with a name. */
+const operationsPerZone = 50;
+
 /** A type by the name that CEL gives it, with the type of its items: `dyn`, `list<string>`, `map<dyn>`. */
 type Type = string;
 const kindOf = (type: Type): string => type.replace(/<.*/, '');
@@ -201,6 +204,7 @@ function checkCall(expr: Expr, place: Place, walk: Walk): Type {
   if (zone !== undefined && (typeof text !== 'string' || !isTimeZone(text))) {
     refuse(expr, `${name} needs a time zone in quotation marks, as in "Europe/Berlin" or "+02:00"`);
   }
+  if (/^[A-Z]/i.test(String(text ?? ''))) count(walk, place.level, operationsPerZone);
   return join(found.map(({ result }) => (isOpen(result.name) ? `${result.name}<dyn>` : result.name)));
 }
 
@@ -227,8 +231,8 @@ function checkComprehension(expr: Expr, place: Place, walk: Walk): Type {
 type CelFunction = OpenedCel['environment']['funcs'] extends Iterable<infer F> ? F : never;
 type Kind<K> = Extract<Expr['exprKind'], { readonly case: K }>['value'];
 
-function count(walk: Walk, level: number): void {
-  walk.steps[level] = (walk.steps[level] ?? 0) + walk.scale;
+function count(walk: Walk, level: number, operations = 1): void {
+  walk.steps[level] = (walk.steps[level] ?? 0) + operations * walk.scale;
 }
 
 function refuse(expr: Expr, message: string): never {

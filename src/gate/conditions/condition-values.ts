@@ -51,11 +51,24 @@ function writeValue(value: unknown): CelValue {
   return isJsonObject(value) ? writeObject(value) : (value as CelValue); // JSON has no other value
 }
 
-/** Returns the number of items of the longest list or map within a value. */
-export function countItems(value: unknown): number {
-  if (!Array.isArray(value) && !isJsonObject(value)) return 0;
-  const items = Object.values(value);
-  return items.reduce<number>((most, each) => Math.max(most, countItems(each)), items.length);
+/** Items of the longest list or map within values, and characters of the longest string. */
+export interface ConditionSize {
+  readonly items: number;
+  readonly length: number;
+}
+
+/** Returns the larger of each figure. */
+export function addSizes(...sizes: readonly ConditionSize[]): ConditionSize {
+  return sizes.reduce((a, b) => ({ items: Math.max(a.items, b.items), length: Math.max(a.length, b.length) }));
+}
+
+/** Measures a value of JSON or of CEL, with the names of its members. */
+export function measure(value: unknown): ConditionSize {
+  if (typeof value === 'string') return { items: 0, length: value.length };
+  if (typeof value !== 'object' || value === null) return { items: 0, length: 0 };
+  const isList = Array.isArray(value);
+  const parts: readonly unknown[] = isList ? value : [...(value instanceof Map ? value : Object.entries(value))].flat();
+  return addSizes({ items: isList ? parts.length : parts.length / 2, length: 0 }, ...parts.map(measure));
 }
 
 /** Headers of authentication: no condition reads them. */

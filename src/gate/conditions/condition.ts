@@ -8,13 +8,14 @@ import { ConditionCall } from '../match/condition-call.ts';
 import { type Expr, openCel } from './cel.ts';
 import { type Cel, writeTimestamp } from './cel-functions.ts';
 import { ConditionError, type ConditionPath, type ConditionReading, checkCondition } from './condition-check.ts';
-import { countItems, readHeaders, writeClaims } from './condition-values.ts';
+import { addSizes, type ConditionSize, measure, readHeaders, writeClaims } from './condition-values.ts';
 
 const maxBytes = 4096;
 /** Steps of comprehensions within each other. */
 const maxSteps = 10_000;
-/** Operations of one evaluation. */
+/** Operations of one evaluation, each for so many characters of the longest string. */
 const maxOperations = 250_000;
+const charactersPerOperation = 64;
 /** Values that a refusal shows. */
 const maxShown = 10;
 
@@ -52,14 +53,16 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
   const literals = Math.max(...operands.map((each) => each.literals));
   const countOperations = (items: number): number => operands.reduce((sum, each) => sum + each.countSteps(items), 0);
   const isLinear = countOperations(1) === countOperations(2);
-  const tokens = new WeakMap<object, { readonly items: number; outcome?: boolean }>();
+  const tokens = new WeakMap<object, ConditionSize & { outcome?: boolean }>();
 
-  const readToken = ({ token: { claims } }: PolicyFacts) => {
+  const readToken = ({ token: { claims } }: PolicyFacts): ConditionSize & { outcome?: boolean } => {
     const known = tokens.get(claims);
     if (known !== undefined) return known;
     const paths = isLinear ? [] : reads.filter(([variable]) => variable === 'token');
-    const items = Math.max(literals, ...paths.map(([, ...path]) => countItems(findClaim(claims, path))));
-    const read = { items };
+    const read = addSizes(
+      { items: literals, length: 0 },
+      ...paths.map(([, ...path]) => measure(findClaim(claims, path))),
+    );
     tokens.set(claims, read);
     return read;
   };
@@ -77,24 +80,34 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
       request,
       now: writeTimestamp(BigInt(Math.floor(now))),
     };
-    return { variables, lines };
+    return variables;
   };
-  /** Returns the number of items that make an evaluation too long. */
-  const findExcess = (items: number): number | undefined =>
-    !isLinear && (items ** depth > maxSteps || countOperations(items) > maxOperations) ? items : undefined;
+  /** Returns the size that makes an evaluation too long. */
+  const findExcess = (token: ConditionSize, { request, path }: Variables): ConditionSize | undefined => {
+    if (isLinear) return undefined;
+    const size = addSizes(
+      token,
+      measure([request, path].map((each) => (each instanceof Map ? [...each.values()] : []))),
+    );
+    const operations = countOperations(size.items) * Math.ceil((size.length || 1) / charactersPerOperation);
+    return size.items ** depth > maxSteps || operations > maxOperations ? size : undefined;
+  };
 
   const passes = (facts: PolicyFacts): boolean => {
-    const token: { readonly items: number; outcome?: boolean } = readToken(facts);
+    const token = readToken(facts);
     if (token.outcome !== undefined) return token.outcome;
-    const { variables, lines } = writeVariables(facts);
-    const outcome = findExcess(Math.max(token.items, lines.size)) === undefined && isTrue(run, variables);
+    const variables = writeVariables(facts);
+    const outcome = findExcess(token, variables) === undefined && isTrue(run, variables);
     if (!readsRequest) token.outcome = outcome;
     return outcome;
   };
   const compare = (facts: PolicyFacts): Comparison => {
-    const { variables, lines } = writeVariables(facts);
-    const excess = findExcess(Math.max(readToken(facts).items, lines.size));
-    if (excess !== undefined) return { expected: 'shorter lists', received: `${excess} items` };
+    const variables = writeVariables(facts);
+    const excess = findExcess(readToken(facts), variables);
+    if (excess !== undefined) {
+      const { items, length } = excess;
+      return { expected: 'shorter lists and strings', received: `${items} items, ${length} characters` };
+    }
     const failed = operands.find((each) => !isTrue(each.run, variables));
     const values = (failed?.reads ?? []).slice(0, maxShown).map((path) => {
       const value = path[0] === 'token' ? findClaim(facts.token.claims, path.slice(1)) : readValue(variables, path);

@@ -316,6 +316,37 @@ describe('the cache', () => {
     expect(await tokens()).toEqual(['for-a', 'for-b', 'for-a', 'for-b']);
   });
 
+  it('a provider that returns the token of another user → only its own caller gets it; the other is exchanged', async () => {
+    const { calls, state, admit, tokenOf } = open();
+    const [alice, bob] = [await admit({ sub: 'alice' }), await admit({ sub: 'bob' })];
+    state.answer = () => issued('of-bob');
+    expect(await tokenOf(alice)).toBe('of-bob');
+    state.answer = (_call, n) => issued(`bob-${n}`);
+    expect([await tokenOf(bob), await tokenOf(alice), calls.length]).toEqual(['bob-2', 'of-bob', 2]);
+  });
+
+  it('exchanges of two issuers with one target → no token of the other', async () => {
+    const other = createTestIssuer({ issuer: 'https://other.test/', now: () => time });
+    const { fetch, admit, tokenOf, reasonOf } = open();
+    const now = () => time;
+    const both = createResourceServer({ issuers: [issuer, other], audience: issuer.audience, now });
+    const ask = (from: typeof issuer) =>
+      both.authorize(new Request(issuer.audience, { headers: from.headers({ sub: 'alice' }) }));
+    expect([await tokenOf(await admit({ sub: 'alice' })), await tokenOf(await ask(issuer))]).toEqual([
+      'new-1',
+      'new-2',
+    ]);
+    expect(await reasonOf(await ask(other))).toBe('exchange_refused');
+    const second = createTokenExchange({
+      ...required,
+      issuer: other.issuer,
+      endpoint: 'https://other.test/token',
+      fetch,
+    });
+    expect(await second.exchange(await ask(other), orders)).toMatchObject({ token: 'new-3' });
+    await expect(second.exchange(await ask(issuer), orders)).rejects.toMatchObject({ reason: 'exchange_refused' });
+  });
+
   it('a target that ends like the token of another begins → another exchange', async () => {
     const cache = createExchangeCache();
     const { fetch } = script();

@@ -320,6 +320,40 @@ describe('hostile claims', () => {
     expect(evaluate(text, { claims: list(length) })).toBe(expected);
   });
 
+  const long = {
+    l: Array.from({ length: 3000 }, (_, i) => i),
+    s: 'ab'.repeat(2000),
+    t: `${'ab'.repeat(500)}aa${'ab'.repeat(450)}`,
+  };
+  it.each<readonly [string, object, boolean]>([
+    ['token.l.all(x, !token.s.contains(token.t))', long, false],
+    ['token.l.all(x, !token.s.contains(token.t))', { ...long, l: [1] }, true],
+    ['!token.s.contains(token.t)', long, true],
+    ['token.l.all(x, string(bytes(token.s)) != "")', long, false],
+    ['token.l.all(x, !(int(token.d) == 1))', { ...long, d: '1'.repeat(5000) }, false],
+    ['token.l.all(x, x >= 0)', long, true],
+    ['token.m.all(k, k != "")', { m: { [long.s]: 1, b: 2 } }, true],
+    ['token.m.all(k, k != "" && token.l.all(x, x >= 0))', { m: { [long.s]: 1, b: 2 }, l: long.l }, false],
+    ['token.l.all(x, timestamp(x).getHours("UTC") >= 0)', { l: long.l.slice(0, 2000) }, true],
+    ['token.l.all(x, timestamp(x).getHours("UTC") >= 0)', { l: [...long.l, ...long.l] }, false],
+  ])('%s with long strings → %3$s', (text, claims, expected) => expect(evaluate(text, { claims })).toBe(expected));
+
+  it('contains, of long strings → as `includes` says', () => {
+    const { check } = compile('token.s.contains(token.t)');
+    const s = `${'ab'.repeat(300)}${'aab'.repeat(100)}${'abaab'.repeat(60)}`;
+    for (let from = 0; from < s.length - 300; from += 7) {
+      const part = s.slice(from, from + 300);
+      for (const t of [part, `${part}b`, `${part}aa`, `x${part}`, `${part.slice(1)}${part.slice(0, 90)}`]) {
+        expect([t, check.passes(factsOf({ claims: { s, t } }))]).toEqual([t, s.includes(t)]);
+      }
+    }
+  });
+
+  it.each(['[', '{"a":'])('claims of 12 KiB that are nested by %s → no claims', (open) => {
+    const text = `{"a": ${open.repeat(2000)}1${(open === '[' ? ']' : '}').repeat(2000)}}`;
+    expect(parseJsonObject(Buffer.from(text))).toBeUndefined();
+  });
+
   it('4 KiB of text with 12 KiB of claims → an outcome', () => {
     const clause = 'token.l.exists(x, x == token.s) || ';
     const text = `${clause.repeat(Math.floor(4080 / clause.length))}false`;
@@ -396,8 +430,8 @@ describe('a refusal', () => {
 
   it('long lists → their length', () => {
     expect(show('token.l.all(x, true)', { claims: { l: Array.from({ length: 10_001 }, () => 1) } })).toEqual({
-      expected: 'shorter lists',
-      received: '10001 items',
+      expected: 'shorter lists and strings',
+      received: '10001 items, 0 characters',
     });
   });
 });
