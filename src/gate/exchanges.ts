@@ -16,15 +16,8 @@ interface OpenedExchange extends GateExchange {
 
 type ExchangeMap = ReadonlyMap<string, OpenedExchange>;
 
-/** The token exchanges of a gate, which share one cache. */
-export interface Exchanges {
-  /** Opens the exchanges of a set of rules, and reuses those that have not changed. Throws `RulesError` for unusable secrets. */
-  prepare(rules: Rules): ExchangeMap;
-  /** Closes the exchanges that these do not contain. */
-  adopt(next: ExchangeMap): void;
-}
-
-export function createExchanges(metrics: Metrics): Exchanges {
+/** Creates the token exchanges of a gate, which share one cache. */
+export function createExchanges(metrics: Metrics) {
   const cache = createExchangeCache();
   const made = metrics.counter('portcullis_exchanges_total', 'Requests for token exchange, by exchange and outcome.');
   const latency = metrics.histogram('portcullis_exchange_seconds', 'Time of a token exchange, by exchange.');
@@ -59,7 +52,8 @@ export function createExchanges(metrics: Metrics): Exchanges {
   };
 
   return {
-    prepare(rules) {
+    /** Opens the exchanges of a set of rules, and reuses those that have not changed. Throws `RulesError` for unusable secrets. */
+    prepare(rules: Rules): ExchangeMap {
       const opened = new Map<string, OpenedExchange>();
       for (const [name, entry] of rules.exchanges) {
         try {
@@ -73,7 +67,8 @@ export function createExchanges(metrics: Metrics): Exchanges {
       }
       return opened;
     },
-    adopt(next) {
+    /** Closes the exchanges that these do not contain. */
+    adopt(next: ExchangeMap): void {
       for (const [name, exchange] of current) if (next.get(name) !== exchange) exchange.close();
       current = next;
     },

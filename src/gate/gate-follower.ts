@@ -1,20 +1,20 @@
 import type { ServerMeans } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { Exchanges } from './exchanges.ts';
+import type { createExchanges } from './exchanges.ts';
 import type { Gate } from './gate.ts';
-import type { GateServers } from './gate-servers.ts';
+import type { createGateServers } from './gate-servers.ts';
 import { openAssertions } from './identity/assertions.ts';
 import { type Rules, RulesError, trustFix } from './match/rules.ts';
 import { createMcpMetadata } from './mcp-metadata.ts';
-import type { Upstreams } from './proxy/upstreams.ts';
+import type { createUpstreams } from './proxy/upstreams.ts';
 import type { RulesFollower } from './rules/rules-files.ts';
 
 export type GateMode = 'beside' | 'proxy';
 
-export interface GateFollowerOptions {
-  readonly servers: GateServers;
-  readonly upstreams: Upstreams;
-  readonly exchanges: Exchanges;
+interface GateFollowerOptions {
+  readonly servers: ReturnType<typeof createGateServers>;
+  readonly upstreams: ReturnType<typeof createUpstreams>;
+  readonly exchanges: ReturnType<typeof createExchanges>;
   readonly settings: Settings;
   readonly isTrustSet: boolean;
   readonly means: ServerMeans;

@@ -3,7 +3,7 @@ import { describeReadyKeys, nameKeys } from '../server/keys/service-keys.ts';
 import { replayUnreachable } from '../server/process/open-replay.ts';
 import { readDpop } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { GateServers } from './gate-servers.ts';
+import type { createGateServers } from './gate-servers.ts';
 import type { Rules } from './match/rules.ts';
 import type { UpstreamMap } from './proxy/upstreams.ts';
 
@@ -18,7 +18,7 @@ function describeProofs({ rules }: Rules, settings: Settings): 'some' | 'none' {
 
 /** State of a gate that decides on its readiness. */
 interface ReadinessFacts {
-  readonly servers: GateServers;
+  readonly servers: ReturnType<typeof createGateServers>;
   readonly rules: Rules;
   readonly settings: Settings;
   readonly isReplayAway: boolean;

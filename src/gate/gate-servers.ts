@@ -11,31 +11,14 @@ import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/servi
 import { openResourceServer, type ServerMeans } from '../server/process/open-resource-server.ts';
 import { readSecret } from '../server/settings/environment.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import { createGate, type Gate, type GateOptions, type IssuerEntry, type ServerRequirements } from './gate.ts';
+import { createGate, type GateOptions, type IssuerEntry, type ServerRequirements } from './gate.ts';
 import type { GateCors } from './match/cors.ts';
 import { type RuleIntrospection, type Rules, RulesError } from './match/rules.ts';
-
-export interface PreparedGate {
-  readonly gate: Gate;
-  /** Activates this gate, and closes servers that only the gate before used. */
-  adopt(): void;
-}
 
 interface GateParts extends Pick<GateOptions, 'assertions' | 'mcpMetadata' | 'exchanges'> {
   readonly settings: Settings;
   readonly mode: 'beside' | 'proxy';
   readonly means: ServerMeans;
-}
-
-/** The resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
-export interface GateServers {
-  prepare(rules: Rules, parts: GateParts): Promise<PreparedGate>;
-  keys(): ReadonlyMap<string, ServiceKeys>;
-  /** Fetches all keys, and afterwards the keys that a reload adds. */
-  fetchKeys(): void;
-  /** The server that trusts every issuer of the rules, for logout tokens. Throws `TypeError` without revocations. */
-  all(): ResourceServer<RegisteredClaims>;
-  tokenCacheStatus(): TokenCacheStatus;
 }
 
 const cacheBounds = { entries: 10_000, bytes: 64 * 1024 * 1024 } as const;
@@ -52,7 +35,8 @@ interface ServerParts {
   readonly introspection?: Introspection | undefined;
 }
 
-export function createGateServers(keySource: KeySource, cors?: GateCors): GateServers {
+/** Creates the resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
+export function createGateServers(keySource: KeySource, cors?: GateCors) {
   let servers: ReadonlyMap<string, ResourceServer<RegisteredClaims>> = new Map();
   let keys: ReadonlyMap<string, ServiceKeys> = new Map();
   let introspections: ReadonlyMap<string, OpenedIntrospection> = new Map();
@@ -72,7 +56,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
   };
 
   return {
-    async prepare(rules, parts) {
+    async prepare(rules: Rules, parts: GateParts) {
       const nextIntrospections = openIntrospections(rules, introspections);
       const opened = await openKeys(rules);
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
@@ -95,16 +79,14 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
       });
       // For messages of issuers that no rule is about.
       if (means.revocations !== undefined) {
-        const all = {
-          issuers: joinEntries(rules, { gate: parts, keys: opened }),
-          dpop: undefined,
-          proofs: 'ignore',
-        } as const;
+        const issuers = joinEntries(rules, { gate: parts, keys: opened });
+        const all = { issuers, dpop: undefined, proofs: 'ignore' } as const;
         used.set(allIssuers, openServer(all, { gate: parts, share, keys: opened }));
       }
       return {
         gate,
-        adopt() {
+        /** Activates this gate, and closes servers that only the gate before used. */
+        adopt(): void {
           for (const [key, server] of servers) {
             if (used.has(key)) continue;
             const { hits = 0, misses = 0 } = server.tokenCacheStatus() ?? {};
@@ -123,16 +105,18 @@ export function createGateServers(keySource: KeySource, cors?: GateCors): GateSe
       };
     },
     keys: () => keys,
-    fetchKeys() {
+    /** Fetches all keys, and afterwards the keys that a reload adds. */
+    fetchKeys(): void {
       isFetching = true;
       for (const { set } of keys.values()) void set.refetch();
     },
-    all() {
+    /** Returns the server that trusts every issuer of the rules, for logout tokens. Throws `TypeError` without revocations. */
+    all(): ResourceServer<RegisteredClaims> {
       const server = servers.get(allIssuers);
       if (server === undefined) throw new TypeError('The gate has no rules yet.');
       return server;
     },
-    tokenCacheStatus() {
+    tokenCacheStatus(): TokenCacheStatus {
       const all = [...servers.values()].flatMap((server) => server.tokenCacheStatus() ?? []);
       const sum = (name: keyof TokenCacheStatus): number => all.reduce((total, each) => total + each[name], 0);
       return {

@@ -74,11 +74,7 @@ function checkTrust({ trustProxy, upstream, rules }: Settings): readonly Setting
 }
 
 function checkMcp({ mcp, rules, upstream, variant, ...settings }: Settings): readonly SettingProblem[] {
-  const problem = (name: string, fix: string): SettingProblem => ({
-    name,
-    value: undefined,
-    fix,
-  });
+  const problem = (name: string, fix: string): SettingProblem => ({ name, value: undefined, fix });
   if (!mcp || rules !== '') return [];
   if (upstream === '') {
     return [
@@ -114,11 +110,7 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
     return args
       .map((arg) => arg.replace(/=.*/s, ''))
       .filter((arg) => policyFlags.has(arg))
-      .map((name) => ({
-        name,
-        value: undefined,
-        fix: 'The rules file sets it. Omit it, or omit --rules.',
-      }));
+      .map((name) => ({ name, value: undefined, fix: 'The rules file sets it. Omit it, or omit --rules.' }));
   }
   const problems: SettingProblem[] = [];
   if (!isGiven(domain) && !isGiven('ISSUER')) {
@@ -129,11 +121,7 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
     });
   }
   if (settings.issuer === undefined) {
-    problems.push({
-      name: domain,
-      value: undefined,
-      fix: 'Write only the host of the provider, without https://.',
-    });
+    problems.push({ name: domain, value: undefined, fix: 'Write only the host of the provider, without https://.' });
   }
   if (!isGiven(audience)) {
     problems.push({

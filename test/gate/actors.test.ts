@@ -73,6 +73,7 @@ async function openGate(identity: 'plain' | 'hashed' | 'off') {
 }
 
 const act = { sub: 'agent-1' };
+const partner = { ...act, iss: 'https://partner.example/' };
 const nest = (depth: number): object => (depth === 1 ? act : { sub: `agent-${depth}`, act: nest(depth - 1) });
 
 describe('actor of a rule, with plain identities', () => {
@@ -92,24 +93,12 @@ describe('actor of a rule, with plain identities', () => {
     ['a list, no actor', '/one', {}, 403, 'actor_required'],
     ['a list, another actor', '/one', { act: { sub: 'agent-2' } }, 403, 'actor_not_allowed'],
     ['a list, in another case', '/one', { act: { sub: 'Agent-1' } }, 403, 'actor_not_allowed'],
-    [
-      'a list, an actor of another issuer',
-      '/one',
-      { act: { ...act, iss: 'https://partner.example/' } },
-      403,
-      'actor_not_allowed',
-    ],
-    ['an issuer in the list', '/partner', { act: { ...act, iss: 'https://partner.example/' } }, 200, undefined],
+    ['a list, an actor of another issuer', '/one', { act: partner }, 403, 'actor_not_allowed'],
+    ['an issuer in the list', '/partner', { act: partner }, 200, undefined],
     ['the outermost of two is listed', '/one', { act: { ...act, act: { sub: 'agent-2' } } }, 200, undefined],
     ['only the inner of two is listed', '/one', { act: { sub: 'agent-2', act } }, 403, 'actor_not_allowed'],
     ['the subject as its own actor', '/any', { act: { sub: 'alice' } }, 200, undefined],
-    [
-      'actors that name each other in turn',
-      '/one',
-      { act: { ...act, act: { sub: 'b', act: { ...act } } } },
-      200,
-      undefined,
-    ],
+    ['actors that name each other', '/one', { act: { ...act, act: { sub: 'b', act } } }, 200, undefined],
     ['five actors', '/any', { act: nest(5) }, 200, undefined],
     ['six actors', '/any', { act: nest(6) }, 401, 'malformed_actor'],
     ['a hundred actors', '/any', { act: nest(100) }, 401, undefined],

@@ -447,10 +447,7 @@ describe('errors at load', () => {
 
   it.each<readonly [string, object]>([
     ['the example of the contract', base],
-    [
-      'private_key_jwt with a key',
-      withExchange({ clientAuth: 'private_key_jwt', keyFile: 'k', clientSecretFile: undefined }),
-    ],
+    ['private_key_jwt', withExchange({ clientAuth: 'private_key_jwt', keyFile: 'k', clientSecretFile: undefined })],
     ['an optional rule', withRule({ access: 'optional' })],
   ])('%s → none', (_what, document) => {
     expect(problemsOf(document)).toEqual([]);
@@ -508,11 +505,7 @@ describe('files of an exchange', () => {
 
   it.each([
     ['a key that is not JSON', () => ({ keyFile: write('bad.json', '{kty') }), /keyFile .* is not JSON/],
-    [
-      'an empty actor token',
-      () => ({ keyFile: write('pem', 'x'), actorTokenFile: write('empty', '') }),
-      /actorTokenFile/,
-    ],
+    ['no actor token', () => ({ keyFile: write('pem', 'x'), actorTokenFile: write('empty', '') }), /actorTokenFile/],
   ])('%s → an error that names the file', (_what, files, message) => {
     expect(() => readExchangeOptions(issuer, { ...entry, ...files() })).toThrow(message);
   });

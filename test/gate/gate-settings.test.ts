@@ -167,11 +167,7 @@ describe('settings of the gate', { timeout: 40_000 }, () => {
     const gate = await start({ DOCS: 'false', CORS_ORIGINS: 'https://app.example' });
     expect(await gate.stop()).toBe(0);
     expect(gate.logs.filter(({ event }) => event === 'setting_unread')).toEqual([
-      expect.objectContaining({
-        level: 'warn',
-        setting: 'DOCS',
-        fix: expect.stringMatching(/portcullis serve/),
-      }),
+      expect.objectContaining({ level: 'warn', setting: 'DOCS', fix: expect.stringMatching(/portcullis serve/) }),
     ]);
   });
 

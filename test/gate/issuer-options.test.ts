@@ -33,11 +33,13 @@ beforeAll(async () => {
     scp: { issuer, audience, scopeClaim: 'scp', permissionsClaim: ['realm_access', 'roles'] },
     clients: { issuer, clientIds: ['shop'], audience },
     cid: {
-      issuer,
-      clientIds: ['shop'],
-      clientIdClaim: 'cid',
-      audience,
-      permissionsClaim: [['rights'], ['a', 'roles']],
+      ...{
+        issuer,
+        audience,
+        clientIds: ['shop'],
+        clientIdClaim: 'cid',
+        permissionsClaim: [['rights'], ['a', 'roles']],
+      },
     },
     literal: { issuer, audience: 'unchecked' },
     placed: { issuer: 'https://elsewhere.example/', audience, jwksUri },

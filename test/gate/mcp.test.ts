@@ -275,11 +275,7 @@ describe('beside a proxy, with trustHeaders', () => {
     ['a resource', headers('resources/read', 'file:///notes/1'), 'admitted'],
     ['a resource with dot segments', headers('resources/read', 'file:///notes/../a'), 'malformed_message'],
     ['a resource without an entry', headers('resources/read', 'file:///etc/passwd'), 'no_operation_policy'],
-    [
-      'a subscription, whose URI is only in the body',
-      headers('resources/subscribe', 'file:///notes/1'),
-      'no_operation_policy',
-    ],
+    ['a subscription, its URI in the body', headers('resources/subscribe', 'file:///notes/1'), 'no_operation_policy'],
     ['a kind without a map', headers('prompts/get', 'greet'), 'no_operation_policy'],
     ['a method without entries', headers('tools/list'), 'admitted'],
     ['no headers', {}, 'mcp_headers_missing'],
@@ -333,12 +329,7 @@ it.each<readonly [string, object, object, string]>([
   ['access deny', { access: 'deny', mcp: maps }, {}, 'validates no token, so "mcp" has no effect'],
   ['a key that is not a prefix', { mcp: { tools: { 'a*b': {} } } }, {}, 'neither a name nor a prefix'],
   ['an empty key', { mcp: { tools: { '': {} } } }, {}, 'neither a name nor a prefix'],
-  [
-    'a URI that is not in normal form',
-    { mcp: { resources: { 'HTTPS://a.example/b': {} } } },
-    {},
-    'https://a.example/b',
-  ],
+  ['a URI not in normal form', { mcp: { resources: { 'HTTPS://a.example/b': {} } } }, {}, 'https://a.example/b'],
   ['an unknown requirement', { mcp: { tools: { a: { scope: 'x' } } } }, {}, 'scope'],
   ['an empty list of actors', { actor: [] }, {}, '"actor" is not valid.'],
   ['a cycle in implies', { implies: { a: ['b'], b: ['a'] } }, {}, 'implies has a cycle'],
@@ -361,12 +352,7 @@ describe('startup', () => {
   it.each<readonly [string, object, Readonly<Record<string, string>>, string]>([
     ['mcp beside a proxy without trustHeaders', rules, {}, '"trustHeaders": true'],
     ['trustHeaders as the proxy', trusting, { UPSTREAM: 'http://127.0.0.1:1' }, 'Remove "trustHeaders"'],
-    [
-      'MCP with an audience that is not a URL',
-      rules,
-      { UPSTREAM: 'http://127.0.0.1:1', MCP_SERVER: 'true' },
-      'https URL',
-    ],
+    ['MCP, an audience not a URL', rules, { UPSTREAM: 'http://127.0.0.1:1', MCP_SERVER: 'true' }, 'https URL'],
   ])('%s → exit 78', async (_name, content, environment, message) => {
     const started = startGate(fake, content, environment);
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });

@@ -253,16 +253,8 @@ for (const name of gateEdgeNames) {
     it.each<readonly [string, number, { path: string; headers?: readonly string[]; method?: string }]>([
       ['all that it reads is right', 200, { path: '/t/acme' }],
       ['a percent-encoded value, a query', 200, { path: '/t/%61cme?tenant=x' }],
-      [
-        'a forged address, and path',
-        200,
-        { path: '/t/acme', headers: ['X-Forwarded-For', '::1', 'X-Forwarded-Uri', '/t/x'] },
-      ],
-      [
-        'a forged subject, and a cookie',
-        200,
-        { path: '/t/acme', headers: ['X-Auth-Subject', 'admin', 'Cookie', 'a=b'] },
-      ],
+      ['forged headers', 200, { path: '/t/acme', headers: ['X-Forwarded-For', '::1', 'X-Forwarded-Uri', '/t/x'] }],
+      ['a subject, and a cookie', 200, { path: '/t/acme', headers: ['X-Auth-Subject', 'admin', 'Cookie', 'a=b'] }],
       ['another tenant', 403, { path: '/t/other' }],
       ['another case', 403, { path: '/t/Acme' }],
       ['another method', 403, { path: '/t/acme', method: 'PUT' }],

@@ -184,18 +184,8 @@ describe('the start', () => {
     ['nothing', [], {}, /--issuer: It is required without --rules[\s\S]*--audience: It is required/],
     ['no audience', ['--issuer', 'id.example'], {}, /--audience: It is required without --rules/],
     ['rules and an issuer', ['--rules', 'x.json', '--issuer', 'id.example'], {}, /omit --rules/],
-    [
-      'trust in everybody',
-      ['--issuer', 'id.example', '--audience', 'a'],
-      { TRUST_PROXY: 'true' },
-      /TRUST_PROXY: "true"/,
-    ],
-    [
-      'a file that is not there',
-      ['--rules', '/nowhere/rules.json'],
-      {},
-      /\/nowhere\/rules\.json cannot be read \(ENOENT\)/,
-    ],
+    ['trust in all', ['--issuer', 'id.example', '--audience', 'a'], { TRUST_PROXY: 'true' }, /TRUST_PROXY: "true"/],
+    ['a missing file', ['--rules', '/nowhere/rules.json'], {}, /\/nowhere\/rules\.json cannot be read \(ENOENT\)/],
     ['an issuer that is none', ['--issuer', 'http://id.example/', '--audience', 'a'], {}, /ISSUER/],
   ])('%s → 78 with what to do', async (_claim, args, environment, message) => {
     const { code, stderr } = await fail(args, environment);

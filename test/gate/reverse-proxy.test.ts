@@ -859,7 +859,7 @@ describe('failures', () => {
 
   it.each([
     [
-      'a length and chunks',
+      'both framings',
       'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
     ],
     ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd'],
@@ -869,10 +869,7 @@ describe('failures', () => {
     ['a space before a colon', 'HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc'],
     ['a folded header', 'HTTP/1.1 200 OK\r\nX-A: a\r\n b\r\nContent-Length: 0\r\n\r\n'],
     ['a status of no meaning', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
-    [
-      'an upgrade that nobody asked for',
-      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
-    ],
+    ['an upgrade not requested', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
     ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
     ['headers over 64 KiB', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}\r\nContent-Length: 0\r\n\r\n`],
     ['HTTP/0.9', 'hello\r\n\r\n'],

@@ -121,10 +121,7 @@ describe('rules that could tie', () => {
     ['the same path', { a: { path: '/a/*' }, b: { path: '/a/*' } }],
     ['the same path but for a slash at the end', { a: { path: '/a' }, b: { path: '/a/' } }],
     ['the same path in other escapes', { a: { path: '/@me' }, b: { path: '/%40me' } }],
-    [
-      'a method in common',
-      { a: { path: '/a', methods: ['GET', 'POST'] }, b: { path: '/a', methods: ['PUT', 'POST'] } },
-    ],
+    ['a common method', { a: { path: '/a', methods: ['GET', 'POST'] }, b: { path: '/a', methods: ['PUT', 'POST'] } }],
     ['HEAD, which GET covers', { a: { path: '/a', methods: ['GET'] }, b: { path: '/a', methods: ['HEAD'] } }],
     ['a default port', { a: { hosts: ['x'], path: '/a' }, b: { hosts: ['x:443'], path: '/a' } }],
     ['spellings of one host', { a: { hosts: ['X.'], path: '/a' }, b: { hosts: ['x:80'], path: '/a' } }],

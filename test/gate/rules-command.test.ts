@@ -188,9 +188,7 @@ describe('a folder of rules files', () => {
     issuers: { staff: { issuer: 'https://id.example/', audience: 'a' } },
     upstreams: { orders: 'http://a' },
   };
-  const orders = {
-    rules: [{ id: 'orders-all', hosts: ['orders.example'], path: '/orders/**', upstream: 'orders' }],
-  };
+  const orders = { rules: [{ id: 'orders-all', hosts: ['orders.example'], path: '/orders/**', upstream: 'orders' }] };
   const rule = { ...orders.rules[0], access: 'open' };
   let count = 0;
   const writeFolder = (files: Readonly<Record<string, unknown>>): string => {
@@ -209,11 +207,7 @@ describe('a folder of rules files', () => {
   });
 
   it.each<[string, Readonly<Record<string, unknown>>, string]>([
-    [
-      'scope, of earlier versions',
-      { 'b.json': { ...orders, scope: {} } },
-      '"scope" was removed. Remove it. The code owners',
-    ],
+    ['scope, as before', { 'b.json': { ...orders, scope: {} } }, '"scope" was removed. Remove it. The code owners'],
     ['an issuer twice', { 'b.json': orders, 'c.json': base }, 'is in "issuers" of another file too'],
     [
       'a member twice',
@@ -325,11 +319,7 @@ differing.yaml: 3 cases, 2 not as expected
     ['no expectation', [{ url: api }], 'cases-bad.json:2:2: "expect" is missing or not valid. Write "allowed", or'],
     ['no such reason', [{ url: api, expect: 'ok' }], 'cases-bad.json:4:3: "expect" is missing or not valid.'],
     ['a member that there is not', [{ url: api, expect: 'allowed', path: '/' }], 'A case has no member "path".'],
-    [
-      'a path for a URL',
-      [{ url: '/a', expect: 'allowed' }],
-      '"url" is missing or not valid. Write the URL as the client',
-    ],
+    ['a path', [{ url: '/a', expect: 'allowed' }], '"url" is missing or not valid. Write the URL as the client'],
   ])('%s → 1', async (_claim, content, message) => {
     const { status, stderr } = await run(['test', good, write('cases-bad.json', content)]);
     expect(status).toBe(1);

@@ -182,7 +182,7 @@ describe('facts that a line does not have', () => {
     ['a claim', {}, { when: "token.tenant == 'acme'" }, () => unknown('tenant')],
     ['a condition without a claim', {}, { when: 'now > timestamp(0)' }, () => unknown('condition')],
     [
-      'a claim, and a scope that is missing',
+      'a claim, and a missing scope',
       {},
       { when: 'token.a', scopes: ['b'] },
       () => refused('insufficient_scope', ['b']),
@@ -198,12 +198,7 @@ describe('facts that a line does not have', () => {
     ],
     ['a replayed proof', past('proof_replayed', { scheme: 'DPoP' }), {}, () => same],
     ['an MCP operation', {}, { mcp: { tools: { a: {} } } }, () => unknown('operation')],
-    [
-      'an MCP operation without its scope',
-      {},
-      { mcp: { tools: {} }, scopes: ['x'] },
-      () => refused('insufficient_scope', ['x']),
-    ],
+    ['MCP without its scope', {}, { mcp: { tools: {} }, scopes: ['x'] }, () => refused('insufficient_scope', ['x'])],
     ['a preflight', { method: 'OPTIONS' }, { preflight: 'allow' }, () => unknown('access-control-request-method')],
     ['an upstream without a response', past('upstream_timeout'), {}, () => same],
   ])('%s %j → with %j as expected', (_name, members, rule, expected) => {
@@ -268,12 +263,7 @@ describe('the command', () => {
     ['no trail', () => run(before, [], join(folder, 'none')), 66, /cannot be read \(ENOENT\)/],
     ['a folder as the trail', () => run(before, [], folder), 66, /cannot be read \(EISDIR\)/],
     ['rules with a problem', () => run(change('orders', { acces: 'open' })), 78, /no member "acces"/],
-    [
-      'a flag of replay for another form',
-      () => runCommand(['rules', 'check', 'x', '--json'], {}),
-      64,
-      /for rules replay/,
-    ],
+    ['a flag of replay elsewhere', () => runCommand(['rules', 'check', 'x', '--json'], {}), 64, /for rules replay/],
   ])('%s → its exit status', async (_name, start, status, stderr) => {
     const result = await start();
     expect(result.stderr).toMatch(stderr);

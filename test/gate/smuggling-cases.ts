@@ -255,20 +255,11 @@ const names: readonly SmugglingCase[] = [
     ],
     ['X-Forwarded-For, which Connection names', 'Connection: X-Forwarded-For, Via\r\nX-Forwarded-For: 1.2.3.4'],
     ['Forwarded and X-Real-IP', 'Forwarded: for=1.2.3.4\r\nX-Real-IP: 1.2.3.4\r\nX_Real_IP: 1.2.3.4'],
-    [
-      'headers that name another path',
-      'X-Original-URL: /smuggled\r\nX-Rewrite-URL: /smuggled\r\nX_Original_URL: /smuggled',
-    ],
-    [
-      'headers that name another method',
-      'X-HTTP-Method-Override: DELETE\r\nX-Method-Override: DELETE\r\nX_HTTP_Method: DELETE',
-    ],
+    ['headers of another path', 'X-Original-URL: /smuggled\r\nX-Rewrite-URL: /smuggled\r\nX_Original_URL: /smuggled'],
+    ['headers of a method', 'X-HTTP-Method-Override: DELETE\r\nX-Method-Override: DELETE\r\nX_HTTP_Method: DELETE'],
     ['Proxy', 'Proxy: http://evil.example\r\nProxy-Authorization: Basic eDp5\r\nProxy-Connection: keep-alive'],
     ['Authorization and DPoP', 'Authorization: Bearer a.b.c\r\nDPoP: d.e.f'],
-    [
-      'hop-by-hop headers',
-      'Keep-Alive: timeout=99\r\nTE: trailers\r\nTrailer: X-A\r\nHTTP2-Settings: AAAA\r\nKeep_Alive: 1',
-    ],
+    ['hop by hop', 'Keep-Alive: timeout=99\r\nTE: trailers\r\nTrailer: X-A\r\nHTTP2-Settings: AAAA\r\nKeep_Alive: 1'],
     ['Upgrade without Connection', 'Upgrade: h2c'],
   ].map(([name = '', more = '']) => pass(`a client sends ${name}`, get(`${more}\r\n`), 'GET /a ')),
 ];

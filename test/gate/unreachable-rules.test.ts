@@ -5,6 +5,8 @@ import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
 type Entry = Partial<RuleEntry> & { readonly path: string };
 
+const at = (path: string, ...hosts: string[]): Entry => ({ path, hosts });
+
 /** The indexes of the rules that cannot be reached. */
 function unreachable(...entries: readonly Entry[]): readonly string[] {
   const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
@@ -20,15 +22,7 @@ describe('rules that no request can reach', () => {
     ['everything below a path is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*/**' }], ['r0']],
     ['every length is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*' }, { path: '/a/*/*/**' }], ['r0']],
     ['an encoded slash that is not allowed', [{ path: '/packages/a%2Fb' }], ['r0']],
-    [
-      'each of its hosts has rules that take all',
-      [
-        { path: '/**', hosts: ['a.example'] },
-        { path: '/', hosts: ['a.example'] },
-        { path: '/*/**', hosts: ['a.example'] },
-      ],
-      ['r0'],
-    ],
+    ['rules of its host take all', [at('/**', 'a.example'), at('/', 'a.example'), at('/*/**', 'a.example')], ['r0']],
   ])('%s', (_, entries, expected) => {
     expect(unreachable(...entries)).toEqual(expected);
   });
@@ -45,20 +39,8 @@ describe('rules that look as if they were shadowed and are not', () => {
       [{ path: '/a' }, { path: '/a', methods: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] }],
     ],
     ['HEAD, which GET covers elsewhere', [{ path: '/a', methods: ['HEAD'] }, { path: '/a' }]],
-    [
-      'a wildcard beside an exact host',
-      [
-        { path: '/a', hosts: ['*.example'] },
-        { path: '/a', hosts: ['a.example'] },
-      ],
-    ],
-    [
-      'hosts with a port',
-      [
-        { path: '/a', hosts: ['a.example:443'] },
-        { path: '/a', hosts: ['a.example:8443'] },
-      ],
-    ],
+    ['a wildcard beside an exact host', [at('/a', '*.example'), at('/a', 'a.example')]],
+    ['hosts with a port', [at('/a', 'a.example:443'), at('/a', 'a.example:8443')]],
     ['an encoded slash that is allowed', [{ path: '/packages/a%2Fb', encodedSlash: 'allow' }]],
     ['a rule with our sample names', [{ path: '/sample0/*' }, { path: '/sample0/sample1' }, { path: '/*/**' }]],
     ['the root', [{ path: '/' }, { path: '/**' }]],

@@ -13,7 +13,7 @@ import { addSizes, type ConditionSize, measure, readHeaders, writeClaims } from 
 const maxBytes = 4096;
 /** Steps of comprehensions within each other. */
 const maxSteps = 10_000;
-/** Operations of one evaluation, each for so many characters of the longest string. */
+/** Operations of one evaluation, each for a number of characters of the longest string. */
 const maxOperations = 250_000;
 const charactersPerOperation = 64;
 /** Values that a refusal shows. */

@@ -3,11 +3,6 @@ import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type ClaimPath, findClaim } from '../../core/token/grants.ts';
 import type { SignedAssertion } from './assertions.ts';
 
-export interface IdentityHeaders {
-  readonly empty: IdentityValues;
-  write(access: Access<RegisteredClaims>, assertion?: SignedAssertion): IdentityValues;
-}
-
 export interface IdentityValues {
   /** Names in lower case. One array for all requests of a set of rules. */
   readonly names: readonly string[];
@@ -23,10 +18,7 @@ const maxValueLength = 4096;
 const plainText = /^(?![ "[{])[ -~]*(?<! )$/;
 
 /** Creates the identity headers; `claims` maps each header to its claim, `assertionHeader` is the header of assertions. */
-export function createIdentityHeaders(
-  claims: Readonly<Record<string, ClaimPath>>,
-  assertionHeader?: string,
-): IdentityHeaders {
+export function createIdentityHeaders(claims: Readonly<Record<string, ClaimPath>>, assertionHeader?: string) {
   const rows = Object.entries(claims).map(([header, claim]) => [header.toLowerCase(), claim] as const);
   const names = rows.map(([header]) => header);
   if (assertionHeader !== undefined) names.push(assertionHeader.toLowerCase());
@@ -39,7 +31,7 @@ export function createIdentityHeaders(
 
   return {
     empty: describe(blank, 0),
-    write(access, assertion) {
+    write(access: Access<RegisteredClaims>, assertion?: SignedAssertion): IdentityValues {
       const key = assertion ?? access.claims;
       const known = written.get(key);
       if (known !== undefined) return known;

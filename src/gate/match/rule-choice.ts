@@ -23,13 +23,6 @@ export interface Choice {
   readonly isCorsPreflight: boolean;
 }
 
-/** `peer`: the connection of the proxy that describes the request; default: the connection of the request. */
-export type ChooseRule = (
-  request: ResourceRequest,
-  connection: Connection | undefined,
-  peer?: Connection,
-) => Choice | Refused;
-
 /** Action of a rule: admit all, refuse all, admit this request without a token, refuse its subprotocols, or validate its token. */
 export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'ambiguous' | 'judge';
 
@@ -40,18 +33,19 @@ export interface ChooseRuleOptions {
   readonly readClientAddress?: ReadClientAddress | undefined;
 }
 
+/** Creates the function that chooses a rule. Its `peer` is the connection of the proxy that describes the request. */
 export function createChooseRule(
   rules: Rules,
   readExternalUrl: ReadExternalUrl,
   { cors: defaultCors, readClientAddress = createReadClientAddress('none') }: ChooseRuleOptions = {},
-): ChooseRule {
+) {
   // Most requests have the host of the request before.
   let last = { origin: '', host: readOriginHost('') };
   const readHost = (origin: string): RequestHost => {
     if (origin !== last.origin) last = { origin, host: readOriginHost(origin) };
     return last.host;
   };
-  return (request, connection, peer = connection) => {
+  return (request: ResourceRequest, connection: Connection | undefined, peer = connection): Choice | Refused => {
     const url = readExternalUrl(request, connection);
     if (url instanceof Refused) return url;
     const refuse = (reason: Reason): Refused => new Refused(reason, { context: describeTarget(request, url) });
@@ -136,13 +130,6 @@ function isAnonymous({ headers }: ResourceRequest): boolean {
   return headers.get('authorization') === null && headers.get('dpop') === null;
 }
 
-/** Finds the most specific rule in a time that does not depend on the number of rules. */
-export interface RuleMatcher<R> {
-  /** Adds a rule. If another rule could tie with it, returns that rule and adds nothing. */
-  add(pattern: RulePattern, rule: R): R | undefined;
-  find(host: RequestHost, segments: readonly string[], method: string): R | undefined;
-}
-
 /** Rules that end at a node: by method, and for all other methods. */
 interface Leaf<R> {
   readonly byMethod: Map<string, R>;
@@ -160,7 +147,8 @@ interface Node<R> {
 /** Step between the labels of a host and the segments of a path, which never contain a slash. */
 const hostEnd = '/';
 
-export function createRuleMatcher<R>(): RuleMatcher<R> {
+/** Creates a matcher that finds the most specific rule in a time that does not depend on the number of rules. */
+export function createRuleMatcher<R>() {
   const exact = new Map<string, Node<R>>();
   /** Roots by suffix with its dot: `.example` for `*.example`. */
   const wildcards = new Map<string, Node<R>>();
@@ -190,7 +178,8 @@ export function createRuleMatcher<R>(): RuleMatcher<R> {
   };
 
   return {
-    add(pattern, rule) {
+    /** Adds a rule. If another rule could tie with it, returns that rule and adds nothing. */
+    add(pattern: RulePattern, rule: R): R | undefined {
       const { hosts, segments, hasRest } = pattern;
       const nodes =
         hosts.length === 0 ? [descend(everywhere, segments)] : hosts.map((host) => openNode(host, segments));
@@ -208,7 +197,7 @@ export function createRuleMatcher<R>(): RuleMatcher<R> {
       }
       return undefined;
     },
-    find({ name, nameAndPort }, segments, method) {
+    find({ name, nameAndPort }: RequestHost, segments: readonly string[], method: string): R | undefined {
       const withPort = nameAndPort === name ? undefined : exact.get(nameAndPort);
       const withName = exact.get(name);
       return (

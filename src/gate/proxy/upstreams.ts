@@ -14,15 +14,6 @@ export const defaultUpstream = 'default';
 
 export type UpstreamMap = ReadonlyMap<string, ReverseProxy>;
 
-export interface Upstreams {
-  /** Opens the upstreams of a set of rules, and reuses those whose entry and files have not changed. Rejects with `RulesError`. */
-  prepare(entries: Rules['upstreams']): Promise<UpstreamMap>;
-  /** Closes the upstreams that these do not contain, once their requests have finished. */
-  adopt(next: UpstreamMap): void;
-  current(): UpstreamMap;
-  close(): void;
-}
-
 const maxFileBytes = 1024 * 1024;
 
 /** Reads the files of an upstream. Throws `RulesError` if one of them is unusable. */
@@ -43,7 +34,7 @@ function readTls(name: string, { caFile, certFile, keyFile, serverName }: Omit<U
   return { ca, cert, key: read('keyFile', keyFile, (key) => createSecureContext({ cert, key })), serverName };
 }
 
-export function createUpstreams(settings: Settings, log: Log, metrics: Metrics): Upstreams {
+export function createUpstreams(settings: Settings, log: Log, metrics: Metrics) {
   const { upstream, upstreamTimeout, uploadTimeout, tunnelTimeout, peerShare } = settings;
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
@@ -82,19 +73,21 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
     return opened;
   };
   return {
-    async prepare(entries) {
+    /** Opens the upstreams of a set of rules, and reuses those whose entry and files have not changed. Rejects with `RulesError`. */
+    async prepare(entries: Rules['upstreams']): Promise<UpstreamMap> {
       const all = new Map([...(upstream === '' ? [] : ([[defaultUpstream, { url: upstream }]] as const)), ...entries]);
       const opened = new Map<string, ReverseProxy>();
       for (const [name, entry] of all) opened.set(name, await open(name, entry));
       return opened;
     },
-    adopt(next) {
+    /** Closes the upstreams that these do not contain, once their requests have finished. */
+    adopt(next: UpstreamMap): void {
       for (const [name, proxy] of current) if (next.get(name) !== proxy) proxy.retire();
       for (const [name, proxy] of next) if (current.get(name) !== proxy) proxy.probe();
       current = next;
     },
     current: () => current,
-    close() {
+    close(): void {
       for (const proxy of current.values()) proxy.close();
     },
   };

@@ -325,28 +325,6 @@ describe('the cache', () => {
     expect([await tokenOf(bob), await tokenOf(alice), calls.length]).toEqual(['bob-2', 'of-bob', 2]);
   });
 
-  it('exchanges of two issuers with one target → no token of the other', async () => {
-    const other = createTestIssuer({ issuer: 'https://other.test/', now: () => time });
-    const { fetch, admit, tokenOf, reasonOf } = open();
-    const now = () => time;
-    const both = createResourceServer({ issuers: [issuer, other], audience: issuer.audience, now });
-    const ask = (from: typeof issuer) =>
-      both.authorize(new Request(issuer.audience, { headers: from.headers({ sub: 'alice' }) }));
-    expect([await tokenOf(await admit({ sub: 'alice' })), await tokenOf(await ask(issuer))]).toEqual([
-      'new-1',
-      'new-2',
-    ]);
-    expect(await reasonOf(await ask(other))).toBe('exchange_refused');
-    const second = createTokenExchange({
-      ...required,
-      issuer: other.issuer,
-      endpoint: 'https://other.test/token',
-      fetch,
-    });
-    expect(await second.exchange(await ask(other), orders)).toMatchObject({ token: 'new-3' });
-    await expect(second.exchange(await ask(issuer), orders)).rejects.toMatchObject({ reason: 'exchange_refused' });
-  });
-
   it('a target that ends like the token of another begins → another exchange', async () => {
     const cache = createExchangeCache();
     const { fetch } = script();

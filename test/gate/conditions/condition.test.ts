@@ -41,13 +41,8 @@ function factsOf({
 }: Facts = {}): PolicyFacts {
   const request: ResourceRequest = { method: 'GET', url: 'https://api.example:8443/t/a%20b/x?y=1', headers };
   const target = {
-    ...{
-      host: 'api.example:8443',
-      segments: ['t', 'a b', 'x\0y'],
-      bound: new Map(Object.entries(bound)),
-      peer: connection,
-    },
-    readClientAddress: createReadClientAddress('none'),
+    ...{ host: 'api.example:8443', segments: ['t', 'a b', 'x\0y'], bound: new Map(Object.entries(bound)) },
+    ...{ peer: connection, readClientAddress: createReadClientAddress('none') },
   };
   const token = { claims: parseClaims(claims), scopes: new Set<string>() } as unknown as PolicyFacts['token']; // not read
   return { token, now: Date.parse(at) / 1000, conditionCall: new ConditionCall(request, target) };
@@ -120,16 +115,8 @@ describe('the request', () => {
     cookie: 'a=b',
     dpop: 'x',
   });
-  headers.append('X-List', 'a');
-  headers.append('x-list', 'b');
-  for (const [name, value] of [
-    ['connection', 'close, X-Named'],
-    ['x-named', '1'],
-    ['x_auth_subject', 'admin'],
-    ['x-forwarded-for', '::1'],
-  ]) {
-    headers.set(name ?? '', value ?? '');
-  }
+  const more = 'X-List: a|x-list: b|connection: close, X-Named|x-named: 1|x_auth_subject: admin|x-forwarded-for: ::1';
+  for (const line of more.split('|')) headers.append(...(line.split(': ') as [string, string])); // each has a value
   it.each<readonly [string, boolean]>([
     ['request.method == "GET"', true],
     ['request.host == "api.example:8443"', true],
@@ -506,12 +493,7 @@ describe('the gate', () => {
     ['another claim', tenant, { claims: { tenant: 'x' } }, { status: 403, reason: 'condition_not_met' }],
     ['no claim', tenant, {}, { status: 403, reason: 'condition_not_met' }],
     ['a missing scope as well', { ...tenant, scopes: ['a'] }, {}, { status: 403, reason: 'insufficient_scope' }],
-    [
-      'a missing permission as well',
-      { ...tenant, permissions: ['a'] },
-      {},
-      { status: 403, reason: 'missing_permission' },
-    ],
+    ['a missing permission as well', { ...tenant, permissions: ['a'] }, {}, { reason: 'missing_permission' }],
     ['no token', tenant, { token: false }, { status: 401, reason: 'missing_credentials' }],
     ['an anonymous caller', { ...tenant, access: 'optional' }, { token: false }, 'admitted'],
     ['a caller with a token', { ...tenant, access: 'optional' }, {}, { reason: 'condition_not_met' }],
@@ -524,15 +506,9 @@ describe('the gate', () => {
     if (typeof expected === 'string') expect(outcome).toBe(expected);
     else expect(outcome).toMatchObject(expected as object);
   });
-
-  it('a reload of the same rules → the same decisions as fresh rules', async () => {
-    const claims = { tenant: 'acme' };
-    for (let round = 0; round < 3; round++) expect(await decide(tenant, { claims })).toBe('admitted');
-  });
 });
 
 function clientAddress(): string {
   const page = readFileSync('docs/gate/conditions.md', 'utf8');
-  const [, text = ''] = /### Client address\n[\s\S]*?```json\n([\s\S]*?)```/.exec(page) ?? [];
-  return (JSON.parse(text) as { when: string }).when.replace("'192.0.2.'", "'198.51.100.'");
+  return /"(request\.client_ip.*?)" }/.exec(page)?.[1]?.replace("'192.0.2.'", "'198.51.100.'") ?? '';
 }

@@ -12,21 +12,13 @@ async function read(document: object) {
 
 it.each<readonly [string, object, RegExp]>([
   ['no audience anywhere', { assertion }, /sends an assertion without an audience/],
-  [
-    'an optional rule without an audience',
-    { assertion, rules: [{ ...rule, access: 'optional' }] },
-    /without an audience/,
-  ],
+  ['an optional rule, no audience', { assertion, rules: [{ ...rule, access: 'optional' }] }, /without an audience/],
   ['no issuer', { assertion: { header: 'X-A' } }, /"issuer"/],
   ['no header', { assertion: { issuer: 'https://gate.example/' } }, /"header"/],
   ['a header of framing', { assertion: { ...assertion, audience: 'u', header: 'Content-Length' } }, /Content-Length/],
   ['Authorization', { assertion: { ...assertion, audience: 'u', header: 'Authorization' } }, /Authorization/],
   ['an identity header', { assertion: { ...assertion, audience: 'u', header: 'x-auth-Subject' } }, /identity header/],
-  [
-    'a claim of the gate',
-    { assertion: { ...assertion, audience: 'u', claims: ['email', 'aud'] } },
-    /claim "aud" itself/,
-  ],
+  ['a gate claim', { assertion: { ...assertion, audience: 'u', claims: ['email', 'aud'] } }, /claim "aud" itself/],
   ['a lifetime of 4 s', { assertion: { ...assertion, audience: 'u', lifetime: 4 } }, /5 to 300/],
   ['a lifetime of 301 s', { assertion: { ...assertion, audience: 'u', lifetime: 301 } }, /5 to 300/],
   ['a rule without the top-level member', { rules: [{ ...rule, assertion: { audience: 'u' } }] }, /has no "assertion"/],
@@ -46,11 +38,7 @@ it.each<readonly [string, object, object | undefined]>([
     { assertion: { ...assertion, audience: 'u', bind: true }, rules: [{ ...rule, assertion: { bind: false } }] },
     { audience: 'u', isBound: false },
   ],
-  [
-    'its own audience',
-    { assertion, rules: [{ ...rule, assertion: { audience: 'v' } }] },
-    { audience: 'v', isBound: false },
-  ],
+  ['its own', { assertion, rules: [{ ...rule, assertion: { audience: 'v' } }] }, { audience: 'v', isBound: false }],
   ['off', { assertion, rules: [{ ...rule, assertion: 'off' }] }, undefined],
   ['an open rule', { assertion, rules: [{ ...rule, access: 'open' }] }, undefined],
 ])('%s → the assertion of the rule', async (_input, document, expected) => {

@@ -137,10 +137,7 @@ export const ruleMembers = {
     docs: 'name of one of the `exchanges`: the upstream gets [its own token](exchange.md) instead of the caller’s',
     explain: (name) => `exchange ${String(name)}`,
   },
-  upstream: {
-    schema: nameOfUpstream,
-    docs: 'name of one of the `upstreams` (as the proxy); default: `UPSTREAM`',
-  },
+  upstream: { schema: nameOfUpstream, docs: 'name of one of the `upstreams` (as the proxy); default: `UPSTREAM`' },
   stripPrefix: {
     schema: string(
       /^(?:\/[^/?#*{}]+)+$/,
