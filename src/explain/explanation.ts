@@ -89,6 +89,7 @@ export function explainOpenRoute(path: string, at = Date.now() / 1000): Explanat
 const unserved = {
   400: 'The service responds with 400, because the target of the request is not a path. Correct the URL.',
   404: 'The service responds with 404, because it has no such path. Correct the path.',
+  431: 'The service responds with 431, because the headers have more than 32 KiB. Send fewer of them, such as cookies.',
   405: 'The service responds with 405, because it serves GET and HEAD only. Correct the method.',
 } as const;
 

@@ -1,6 +1,6 @@
 import type { ResourceRequest } from '../core/http/request.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
-import { createRouter, type Route } from '../server/http/exchange.ts';
+import { createRouter, maxHeaderBytes, type Route } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
 
@@ -14,6 +14,14 @@ interface Served extends Route {
   readonly access: Endpoint['access'];
 }
 
+/** Bytes of the target and the headers, which have one limit. */
+function measureHead({ url, target = url, headers }: ResourceRequest): number {
+  return [...(headers.entries?.() ?? [])].reduce(
+    (sum, [name, value]) => sum + name.length + value.length,
+    target.length,
+  );
+}
+
 /**
  * Creates a function that finds what the service requires of a request: a policy, `open` if it reads no token, or the
  * status of its response if it serves no such request; `undefined` for an endpoint for events.
@@ -23,7 +31,9 @@ export function createFindAccess({ variant, docs, corsOrigins }: Pick<Settings, 
     (path): Served => ({ path, access: 'open' }),
   );
   const findRoute = createRouter([...variant.endpoints, ...open]);
-  return ({ method, url, target = url }: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | undefined => {
+  return (request: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | 431 | undefined => {
+    const { method, url, target = url } = request;
+    if (measureHead(request) > maxHeaderBytes) return 431;
     const route = findRoute(target);
     const isRoute = typeof route === 'object';
     const hasCors = corsOrigins.length > 0 || (isRoute && route.path === metadataPath);

@@ -80,7 +80,7 @@ export interface World {
 }
 
 /** Settings of the services in addition to the provider. */
-const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+export const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
   default: {},
   allAlgorithms: { ALGORITHMS: 'RS256,RS384,RS512,PS256,PS384,PS512,ES256,ES384,ES512,EdDSA' },
   trustedProxy: { TRUST_PROXY: '127.0.0.1' },
@@ -92,10 +92,13 @@ export interface WorldOptions {
   readonly published?: readonly unknown[];
   /** Default: only `default`. */
   readonly services?: readonly ServiceName[];
+  /** Further settings of the default service. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** Starts a provider, a decoy, and services of variant A before them, which are ready. No service: requests go to the library. */
-export async function openWorld({ published = [], services: names = ['default'] }: WorldOptions = {}): Promise<World> {
+export async function openWorld(options: WorldOptions = {}): Promise<World> {
+  const { published = [], services: names = ['default'], settings } = options;
   const [provider, decoy] = await Promise.all([startTestProvider(), openDecoy()]);
   const keys = { rsa: makeSigningKey('RS256'), ec: makeSigningKey('ES256'), ed: makeSigningKey('EdDSA') };
   for (const jwk of [...Object.values(keys).map((key) => key.jwk), ...published]) provider.publish(jwk);
@@ -104,7 +107,10 @@ export async function openWorld({ published = [], services: names = ['default'] 
   const [variantA] = variants;
   if (variantA === undefined) throw new Error('There is no variant.');
   const start = async (name: ServiceName): Promise<readonly [ServiceName, ServiceProcess]> => {
-    const service = await startVariant(variantA, provider, environments[name]);
+    const service = await startVariant(variantA, provider, {
+      ...environments[name],
+      ...(name === 'default' && settings),
+    });
     while ((await send(service.adminUrl ?? '', '/readyz')).status !== 200) await sleep(50);
     return [name, service];
   };

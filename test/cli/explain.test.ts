@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { get } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
@@ -71,8 +74,6 @@ describe('the verdict', () => {
     const { stdout } = await run(call('/api/none'));
     expect(stdout).toMatch(/^refused: The service responds with 404, because it has no such path\n/);
     expect(stdout).toMatch(/^also wrong: expired \d+ d .* ago$/m);
-    const own = await runJson(call('/api/none'), ['--scope', 'a']);
-    expect(own.explanation).toMatchObject({ verdict: 'refused', reason: 'expired' });
   });
 
   it('without keys → undecided, exit 69, and why', async () => {
@@ -172,11 +173,7 @@ describe('the verdict', () => {
   });
 
   it('a status that every proxy can send → undecided', async () => {
-    const { status, stdout } = await run('HTTP/1.1 502 Bad Gateway');
-    expect([status, stdout]).toEqual([
-      69,
-      expect.stringMatching(/^undecided: 502 may be upstream_unavailable, or the response of a proxy\n/),
-    ]);
+    expect((await run('HTTP/1.1 502 Bad Gateway')).stdout).toMatch(/^undecided: 502 may be upstream_unavailable, or /);
   });
 
   it('--at, --expect', async () => {
@@ -318,10 +315,8 @@ describe('invalid input', () => {
     expect(stderr).not.toMatch(/eyJ|no_such_reason/);
   });
 
-  it('a token as an argument → the message says so', async () => {
-    const { stderr } = await run('x', ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'], {});
-    expect(stderr).toMatch(/^portcullis: that looks like a token; pipe it in/);
-  });
+  it('a token as an argument → the message says so', async () =>
+    expect((await run('x', ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'], {})).stderr).toMatch(/looks like a token; pipe/));
 
   it('flags without an effect on the input → a note, and the input is explained', async () => {
     const line = '{"time":"2026-11-22T10:00:00.000Z","event":"request","reason":"expired","status":401}';
@@ -420,14 +415,6 @@ describe('one reason', () => {
 });
 
 async function fetchKeys(): Promise<string> {
-  const { get } = await import('node:https');
-  return new Promise((resolve, reject) => {
-    get(provider.jwksUri, { ca: provider.ca }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve(text));
-    }).once('error', reject);
-  });
+  const [response] = await once(get(provider.jwksUri, { ca: provider.ca }), 'response');
+  return text(response);
 }

@@ -1,31 +1,45 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AccessError, type Reason } from '../../src/core/failures.ts';
-import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
-import { explain } from '../../src/explain/explain.ts';
+import { requireValid } from '../../src/cli/commands/failure.ts';
+import { type Explainer, openSettings } from '../../src/cli/explain/explainer.ts';
+import type { Reason } from '../../src/core/failures.ts';
 import { readCall } from '../../src/explain/input/explained-call.ts';
-import type { CallInput } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
-import { openServer, serverOptions } from '../catalogue/judge-case.ts';
+import type { PastedRequest, PasteResult } from '../../src/server/console/wire.ts';
+import { labelSettings } from '../../src/server/settings/setting-names.ts';
+import { readSettings } from '../../src/server/settings/settings.ts';
 import { hostileKeys } from '../catalogue/key-sets.ts';
 import type { ServiceName } from '../catalogue/row.ts';
 import { catalogue } from '../catalogue/rows.ts';
 import { beyondDefaultKeys } from '../catalogue/signatures-beyond-default.ts';
-import { openWorld, type World } from '../catalogue/world.ts';
+import { environments, openWorld, type World } from '../catalogue/world.ts';
+import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { send } from '../support/http-client.ts';
 import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
+import { findVariant, readEnvironment } from '../support/variant-service.ts';
 
-/** `AGREEMENT=all` evaluates each request in every form with every mutation; the default is one mutation of each form. */
+/** `AGREEMENT=all` evaluates each request in every form with every mutation; the default is every other form, with one. */
 const isComplete = process.env['AGREEMENT'] === 'all';
-const policy = { scopes: ['read:messages'] };
+const names = Object.keys(environments) as ServiceName[]; // the keys of the table
 
 let world: World;
-const servers = new Map<ServiceName, ResourceServer>();
+let folder: KeyFolder;
+let cookie: string;
+const explainers = new Map<ServiceName, Explainer>();
 beforeAll(async () => {
-  world = await openWorld({ published: [...hostileKeys, ...beyondDefaultKeys], services: [] });
-  for (const name of Object.keys(serverOptions) as ServiceName[]) servers.set(name, await openServer(name, world));
+  folder = await makeKeyFolder();
+  const published = [...hostileKeys, ...beyondDefaultKeys];
+  world = await openWorld({ published, services: names, settings: folder.environment });
+  cookie = await enterConsole(world.service().adminUrl ?? '', await folder.readKey());
+  for (const name of names) {
+    const environment = { ...readEnvironment(findVariant('a'), world.provider), ...environments[name] };
+    const read = requireValid(readSettings({ args: [], environment }));
+    const keys = { environment, jwksFile: undefined, ca: world.provider.ca, network: 'online' } as const;
+    explainers.set(name, await openSettings(read.settings, keys, labelSettings(read.settings, read.effective)));
+  }
 }, 60_000);
 afterAll(async () => {
-  for (const server of servers.values()) server.close();
-  await world.close();
+  for (const explainer of explainers.values()) explainer.close();
+  await Promise.all([world.close(), folder.close()]);
 });
 
 type Lines = readonly (readonly [name: string, value: string])[];
@@ -46,6 +60,9 @@ interface Form {
   /** True if the form has headers that only a request at the server has, such as Host and X-Forwarded-For. */
   readonly isRaw?: true;
 }
+
+/** A form without a URL: `explain` has flags for it, the console has not. */
+const linesOnly = 'header lines in another order';
 
 /** Forms in which a request is pasted. */
 const forms: Readonly<Record<string, Form>> = {
@@ -71,7 +88,7 @@ const forms: Readonly<Record<string, Form>> = {
       return JSON.stringify({ log: { entries: [{ request, response: { status: 401 } }] } });
     },
   },
-  'header lines in another order': {
+  [linesOnly]: {
     write: (sent) => [`Accept: */*`, ...write(sent.lines).toReversed(), 'X-Test: 1'].join('\n'),
   },
   'JSON of a client': {
@@ -123,67 +140,72 @@ interface Result {
   readonly reason: string | undefined;
 }
 
-/** The decision of the service about the request. */
-async function decide(server: ResourceServer, sent: Sent, hasTarget: boolean): Promise<Result> {
-  const headers = new Map<string, string>();
-  for (const [name, value] of sent.lines) {
-    const before = headers.get(name.toLowerCase());
-    headers.set(name.toLowerCase(), before === undefined ? value : `${before}, ${value}`);
-  }
-  const get = (name: string): string | null => headers.get(name.toLowerCase()) ?? null;
-  const target = hasTarget ? sent.path : undefined;
-  const request = { method: sent.method, url: urlOf(sent), ...(target !== undefined && { target }), headers: { get } };
-  const judged = await server.judge(request, policy, { remoteAddress: '127.0.0.1', encrypted: false });
-  const reason: Reason | undefined = judged instanceof AccessError ? judged.reason : undefined;
-  return { verdict: reason === undefined ? 'admitted' : 'refused', reason };
+/** The decision of the running service about the request. */
+async function decide(name: ServiceName, { method, path, lines }: Sent): Promise<Result> {
+  const service = world.service(name);
+  const { status, headers } = await send(service.url, path, { method, headers: lines.flat() });
+  const id = headers.get('x-request-id');
+  if (status < 400 || id === undefined) return { verdict: status < 400 ? 'admitted' : 'refused', reason: undefined };
+  const line = await service.findLog((each) => each['id'] === id);
+  return { verdict: 'refused', reason: line['reason'] as string | undefined }; // the service writes a string
 }
 
-async function explainText(server: ResourceServer, text: string, { method, path }: Sent): Promise<Result> {
+async function explainText(explainer: Explainer, text: string, sent: Sent): Promise<Result> {
   const input = readInput(text);
   if (!('headers' in input)) return { verdict: input.kind, reason: 'problem' in input ? input.problem : undefined };
-  const call: CallInput = input;
   // Header lines have no method and no URL: --method and --url complete them.
-  const { host } = new URL(world.url);
-  const flags = call.url === undefined ? { method, url: `http://${host}${path}` } : {};
-  const { request } = readCall(call, flags);
-  const connection = { remoteAddress: '127.0.0.1', encrypted: false };
-  const { verdict, reason } = await explain(server, request, policy, connection, { kind: call.kind });
+  const received = readCall(input, input.url === undefined ? { method: sent.method, url: urlOf(sent) } : {});
+  const connection = { ...received.connection, remoteAddress: '127.0.0.1' };
+  const options = { kind: input.kind, at: Date.now() / 1000 };
+  const { verdict, reason } = await explainer.explain({ ...received, connection, policy: undefined, options });
   return { verdict, reason };
 }
 
-describe('explain and a service: every row of the catalogue, in every form, with the mutations of copying', () => {
-  let compared = 0;
+async function paste(text: string): Promise<Result> {
+  const adminUrl = world.service().adminUrl ?? '';
+  const headers = ['Cookie', cookie, 'Origin', adminUrl, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
+  const { json } = await send(adminUrl, '/console/api/paste', { method: 'POST', headers, body: text });
+  const result = json as PasteResult; // the service writes this shape
+  const { explanation, problem } = ('requests' in result ? result.requests[0] : result) as PastedRequest; // or a problem
+  return { verdict: explanation?.verdict ?? 'problem', reason: explanation?.reason ?? problem };
+}
+
+describe('explain and a running service: every row of the catalogue, in every form, with the mutations of copying', () => {
+  const compared = { explain: 0, console: 0 };
   const differences: string[] = [];
 
-  it.each(Object.entries(catalogue))('%s', { timeout: 120_000 }, async (part, cases) => {
-    const names = Object.keys(mutations);
+  it.each(Object.entries(catalogue))('%s', { timeout: 240_000 }, async (part, cases) => {
+    const changes = Object.keys(mutations);
     for (const [row, each] of cases.entries()) {
-      const sent = readSent(each.make(world));
-      const server = servers.get(each.service);
-      if (sent === undefined || server === undefined) continue;
+      const explainer = explainers.get(each.service);
       for (const [index, [formName, form]] of Object.entries(forms).entries()) {
-        if (!fits(form, sent, formName)) continue;
-        const chosen = isComplete ? names : [names[(row + index) % names.length] ?? 'none'];
-        for (const name of chosen) {
-          const decided = await decide(server, sent, true);
-          // Only the store of the service knows used proofs.
-          if (decided.reason !== undefined && reasonsOutsideDryRun.includes(decided.reason as Reason)) continue;
-          const explained = await explainText(server, mutations[name]?.(form.write(sent)) ?? '', sent);
-          compared++;
-          if (explained.verdict === decided.verdict && explained.reason === decided.reason) continue;
-          differences.push(
-            `${part}, ${each.attack}, ${each.name}; ${formName}, ${name}: ${JSON.stringify([decided, explained])}`,
-          );
+        if (!isComplete && (row + index) % 2 === 1) continue;
+        // Anew for each form: a proof is used once.
+        const sent = readSent(each.make(world));
+        if (explainer === undefined || sent === undefined || !fits(form, sent, formName)) continue;
+        const decided = await decide(each.service, sent);
+        // Only the store of the service knows used proofs.
+        if (decided.reason !== undefined && reasonsOutsideDryRun.includes(decided.reason as Reason)) continue;
+        const compare = (by: keyof typeof compared, change: string, result: Result): void => {
+          compared[by]++;
+          if (result.verdict === decided.verdict && result.reason === decided.reason) return;
+          const name = `${by}: ${part}, ${each.attack}, ${each.name}; ${formName}, ${change}`;
+          differences.push(`${name}: ${JSON.stringify([decided, result])}`);
+        };
+        for (const change of isComplete ? changes : [changes[(row + index) % changes.length] ?? 'none']) {
+          const text = mutations[change]?.(form.write(sent)) ?? '';
+          compare('explain', change, await explainText(explainer, text, sent));
+          if (each.service === 'default' && formName !== linesOnly) compare('console', change, await paste(text));
         }
       }
     }
   });
 
   it('at least 2,000 requests, no difference', () => {
-    process.stdout.write(
-      `explain: ${compared} requests, ${differences.length} decided otherwise than by the service\n`,
-    );
+    const sums = `explain: ${compared.explain}, console: ${compared.console}`;
+    process.stdout.write(`requests to running services, ${sums}; ${differences.length} differences\n`);
     expect(differences).toEqual([]);
-    expect(compared).toBeGreaterThanOrEqual(2000);
+    expect(compared.explain).toBeGreaterThanOrEqual(2000);
+    expect(compared.console).toBeGreaterThanOrEqual(1500);
   });
 });

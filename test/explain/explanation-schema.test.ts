@@ -8,7 +8,6 @@ interface Schema {
   readonly type?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
-  readonly additionalProperties?: boolean;
   readonly items?: Schema;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
@@ -21,17 +20,13 @@ function fits(value: unknown, schema: Schema): boolean {
   if (schema.enum !== undefined) return schema.enum.includes(value);
   if (schema.const !== undefined) return value === schema.const;
   if (schema.type === 'array') return Array.isArray(value) && value.every((item) => fits(item, schema.items ?? {}));
-  if (schema.type === 'object') {
-    if (typeof value !== 'object' || value === null) return false;
-    const { properties = {}, required = [] } = schema;
-    return (
-      required.every((name) => name in value) &&
-      Object.entries(value).every(
-        ([name, each]) => Object.hasOwn(properties, name) && fits(each, properties[name] ?? {}),
-      )
-    );
-  }
-  return schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type;
+  if (schema.type !== 'object')
+    return schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type;
+  if (typeof value !== 'object' || value === null) return false;
+  const { properties = {}, required = [] } = schema;
+  const isKnown = ([name, each]: [string, unknown]) =>
+    Object.hasOwn(properties, name) && fits(each, properties[name] ?? {});
+  return required.every((name) => name in value) && Object.entries(value).every(isKnown);
 }
 
 describe('schema of an explanation', () => {

@@ -4,13 +4,12 @@ import { findLeaks } from '../support/leaks.ts';
 const secret = '0123456789abcdefghijklmnopqrstuvwxyzABCD';
 
 describe('tools of the leak tests', () => {
-  it.each(Array.from({ length: secret.length - 15 }, (_, at) => at))(
-    '16 characters of a secret, from %i on, in one of two outputs → found',
-    (at) => {
+  it('any 16 characters of a secret, in one of two outputs → found', () => {
+    for (let at = 0; at <= secret.length - 16; at++) {
       const part = secret.slice(at, at + 16);
       expect(findLeaks(['other secret text', secret], ['nothing', `before ${part} after`])).toEqual([part]);
-    },
-  );
+    }
+  });
 
   it('15 characters, or a secret that is shorter → not found', () => {
     const outputs = [secret.slice(3, 18), 'short', ''];

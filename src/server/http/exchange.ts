@@ -12,6 +12,9 @@ import { type Evidence, Refused } from '../../core/refused.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 
+/** Maximum size of the target and the headers of a request. */
+export const maxHeaderBytes: number = 32 * 1024;
+
 /** Route of requests without a rule or an endpoint, in logs and metrics. */
 export const unmatched: string = 'unmatched';
 

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
+import { maxHeaderBytes } from '../http/exchange.ts';
 import { ClientConnection } from './client-connection.ts';
 import type { ConnectionLimit } from './connection-limit.ts';
 import { createIntake, type PeerOptions, type PeerUse } from './intake.ts';
@@ -50,7 +51,6 @@ export interface HttpServer {
 
 const headersTimeout = 10_000;
 const requestTimeout = 15_000;
-const maxHeaderBytes = 32 * 1024;
 /** Bytes of a socket's buffer: a read that fills it is the last one until the buffer is empty. */
 const socketBuffer = 1024;
 /** Milliseconds between two checks of Node's timeouts. */
