@@ -87,6 +87,7 @@ const lines: Readonly<Record<string, string>> = {
   'tools/fuzz': 'the fuzzer and its corpus',
   'tools/load': 'load generators: wrk, streams at a rate or at full rate, thousands of connections',
   'tools/prose': 'the house style: banned expressions and their counts',
+  'tools/providers': 'identity providers, each set up as `docs/providers.md` says, before the library',
   'tools/release': 'version, changelog, tag and public declarations of a release',
   'tools/scripts': 'bundling, checks of the package, figures',
   'tools/shared': 'processes, ports, providers, Redis, tokens and statistics of the tools',
