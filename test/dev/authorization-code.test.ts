@@ -140,7 +140,7 @@ test.each(['Bearer', 'DPoP'])(
   },
 );
 
-test('end of the session at the provider → logout token over back channel; the access token gets revoked_token', async () => {
+test('end of the session at the provider → logout token over back channel; the access token, and a refreshed one, get revoked_token', async () => {
   const revocations = createRevocations();
   const ca = readFileSync(idp.certificateFile, 'utf8');
   const server = createResourceServer({ issuer: idp.issuer, audience, ca, revocations });
@@ -158,14 +158,15 @@ test('end of the session at the provider → logout token over back channel; the
     expectedState: state,
   });
   await application.close();
-  const decide = () =>
-    server
-      .authorize(new Request('https://api.test/', { headers: { authorization: `Bearer ${tokens.access_token}` } }))
-      .then(
-        ({ claims }) => typeof claims['sid'],
-        ({ reason }: AccessError) => reason,
-      );
-  expect(await decide()).toBe('string');
+  const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '');
+  const decide = (token: string) =>
+    server.authorize(new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } })).then(
+      ({ claims }) => claims['sid'],
+      ({ reason }: AccessError) => reason,
+    );
+  const sid = await decide(tokens.access_token);
+  expect(sid).toMatch(/^[\w-]+$/);
+  expect(await decide(refreshed.access_token)).toBe(sid);
   const asked = await (await browse(new URL('session/end', idp.issuer))).response.text();
   const xsrf = /name="xsrf" value="([^"]+)"/.exec(asked)?.[1] ?? '';
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -174,7 +175,8 @@ test('end of the session at the provider → logout token over back channel; the
     headers,
     body: `xsrf=${xsrf}&logout=yes`,
   });
-  await expect.poll(decide, { timeout: 5000 }).toBe('revoked_token');
+  await expect.poll(() => decide(tokens.access_token), { timeout: 5000 }).toBe('revoked_token');
+  expect(await decide(refreshed.access_token)).toBe('revoked_token');
   server.close();
   service.close();
 });
