@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { withoutMark } from '../core/jose/json.ts';
 import { readProofKey } from '../core/jose/signed-proof.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { UsageError } from './commands/failure.ts';
@@ -84,7 +85,7 @@ function readTarget(values: Flags<'doctor'>['values']): Target {
 
 function readText(flag: string, file: string | undefined): string | undefined {
   try {
-    return file === undefined ? undefined : readFileSync(file, 'utf8');
+    return file === undefined ? undefined : withoutMark(readFileSync(file)).toString();
   } catch {
     throw new UsageError(`--${flag}: the file cannot be read.`);
   }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { withoutMark } from '../../core/jose/json.ts';
 import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
 import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
@@ -60,7 +61,7 @@ export async function openKeys(
   { environment, jwksFile, ca, network }: KeyOptions,
 ): Promise<OpenedKeys> {
   if (jwksFile !== undefined) {
-    const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it checks each key
+    const keys = createStaticKeySet(JSON.parse(withoutMark(readFileSync(jwksFile)).toString()) as JwkSet); // it checks each key
     return { keys, close: () => undefined };
   }
   const keys = createKeySet({

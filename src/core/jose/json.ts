@@ -4,6 +4,11 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 const maxDepth = 20;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** Removes a byte order mark, which a parser of JSON may ignore (RFC 8259 §8.1). Editors write one into files of any kind. */
+export function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
 /**
  * Parses bytes into a JSON object; `undefined` for bad UTF-8, bad JSON, another type than an object, a byte
  * order mark, duplicate members at any level (RFC 7515 §4, RFC 7519 §4) or nesting over 20. An inexact number becomes the string

@@ -1,5 +1,5 @@
 import { showUrl } from '../http/shown-url.ts';
-import { type JsonObject, parseJsonObject } from '../jose/json.ts';
+import { type JsonObject, parseJsonObject, withoutMark } from '../jose/json.ts';
 import type { OptionMembers } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import { codeOf, showText } from '../shown-text.ts';
@@ -186,11 +186,6 @@ function refuseRedirect(response: FetchResponse): FetchResponse {
     throw new ProviderError('redirect', { detail: `${status}${leads}` });
   }
   return response;
-}
-
-/** Removes a byte order mark, which a parser of JSON may ignore (RFC 8259 §8.1). */
-function withoutMark(bytes: Buffer): Buffer {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { withoutMark } from '../../core/jose/json.ts';
 
 /** The path leads to a pipe, a folder or a device. */
 export class IrregularFile extends Error {
@@ -10,7 +11,7 @@ export class LargeFile extends Error {
 }
 
 /**
- * Reads a file. Throws `LargeFile`, the error of the system, or `IrregularFile`, because a pipe without a writer would block
+ * Reads a file without its byte order mark. Throws `LargeFile`, the error of the system, or `IrregularFile`, because a pipe without a writer would block
  * the process.
  */
 export function readRegularFile(path: string, maxBytes: number): Buffer {
@@ -19,7 +20,7 @@ export function readRegularFile(path: string, maxBytes: number): Buffer {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new IrregularFile('It is not a regular file.');
     if (stats.size > maxBytes) throw new LargeFile(`It has more than ${maxBytes} bytes.`);
-    return readFileSync(file);
+    return withoutMark(readFileSync(file));
   } finally {
     closeSync(file);
   }

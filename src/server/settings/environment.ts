@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
+import { withoutMark } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import { readProxyAddress } from '../../core/outbound/https-address.ts';
 import { codeOf } from '../../core/shown-text.ts';
@@ -72,7 +73,9 @@ const fileFix = 'Set the path of a readable file that has only the secret in it.
 export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   try {
     if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
-    const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    const text = withoutMark(readFileSync(path))
+      .toString()
+      .replace(/\r?\n$/, '');
     return text === '' ? { fix: `The file is empty. ${fileFix}` } : text;
   } catch (error) {
     return { fix: `The file cannot be read (${codeOf(error)}). ${fileFix}` };

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
-import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
+import { isJsonObject, parseJsonObject, withoutMark } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
@@ -181,12 +181,12 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
 function readFile(path: string | undefined, problems: SettingProblem[]): ReadonlyMap<string, unknown> {
   if (path === undefined) return new Map();
   try {
-    const text = readFileSync(path, 'utf8');
-    const value: unknown = JSON.parse(text);
+    const bytes = withoutMark(readFileSync(path));
+    const value: unknown = JSON.parse(bytes.toString());
     if (isJsonObject(value)) {
       const file = new Map(Object.entries(value));
       // JSON.parse keeps the last of two equal names, which the operator may not have intended.
-      const isStrict = parseJsonObject(Buffer.from(text)) !== undefined;
+      const isStrict = parseJsonObject(bytes) !== undefined;
       const fix = 'The file has a duplicate name. Write each name once.';
       problems.push(...(isStrict ? findTwins(file) : [{ name: '--settings', value: path, fix }]));
       return file;

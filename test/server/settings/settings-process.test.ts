@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { type CommandEnd, runCommand, runProcess } from '../../support/command-r
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
+import { createClientCertificate, createTestCertificates } from '../../support/tls.ts';
 import { bearer, readEnvironment, startInVain, variants } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
@@ -185,3 +187,50 @@ describe.concurrent('the command', { timeout: 40_000 }, () => {
     expect(settings).toHaveLength(stdout.trimEnd().split('\n').length);
   });
 });
+
+/** Files that a person writes, by the setting that names each; all begin with a byte order mark. */
+it('a byte order mark in every file: settings, secrets, certificates, keys, streams, rules → the gate starts, and admits', async () => {
+  const marked = async (name: string, text: string): Promise<string> => {
+    const file = join(folder, `marked-${name}`);
+    await writeFile(file, `\ufeff${text}`);
+    return file;
+  };
+  const [server, peer] = [await createTestCertificates(), await createClientCertificate()];
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const publicPem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  const { issuer, audience } = provider;
+  const authorizationFile = await marked('authorization', `Bearer ${'t'.repeat(40)}`);
+  const stream = { transmitter: issuer, issuer, audience: 'https://api.test', authorizationFile };
+  const upstream = {
+    ...{ url: 'https://localhost:9', caFile: await marked('ca', server.ca) },
+    ...{ certFile: await marked('client', peer.cert), keyFile: await marked('client-key', peer.key) },
+  };
+  const rules = {
+    issuers: { main: { issuer, audience } },
+    upstreams: { api: upstream },
+    assertion: { issuer: 'https://api.example', audience: 'urn:api', header: 'X-Auth-Assertion' },
+    rules: [{ id: 'all', path: '/**', upstream: 'api' }],
+  };
+  const rulesFile = await marked('rules', JSON.stringify(rules));
+  const settings = { log_level: 'warn' };
+  const environment = {
+    ...{ TLS_CERT: await marked('cert', server.cert), TLS_KEY: await marked('key', server.key) },
+    ...{ TLS_CLIENT_CA: await marked('client-ca', server.ca), NODE_EXTRA_CA_CERTS: provider.caFile },
+    DPOP_NONCE_SECRET_FILE: await marked('nonce', `${'n'.repeat(40)}\r\n`),
+    ...{ DPOP_NONCE: 'required', ADMIN_KEY_FILE: await marked('admin', 'a'.repeat(40)) },
+    SHARED_SIGNALS: await marked('streams', JSON.stringify({ streams: { idp: stream } })),
+    ...{ ASSERTION_KEY: await marked('assertion', pem), ASSERTION_KEYS_PUBLISHED: await marked('next', publicPem) },
+  };
+  const args = ['--rules', rulesFile, '--settings', await marked('settings', JSON.stringify(settings))];
+  const gate = await startService({ command: 'gate', args, environment });
+  await gate.stop();
+  const { status, stdout } = await runCommand(['rules', 'check', rulesFile], {});
+  expect(`${status} ${stdout}`).toMatch(/^0 /);
+
+  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256' };
+  const keys = await marked('jwks', JSON.stringify({ keys: [jwk] }));
+  const flags = ['--jwks', keys, '--issuer', issuer, '--audience', audience];
+  const explained = await runCommand(['explain', ...flags], {}, `Bearer ${await provider.sign()}`);
+  expect(explained.stdout).toContain('unknown_kid');
+}, 40_000);
