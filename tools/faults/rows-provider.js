@@ -89,7 +89,7 @@ const outage = {
 };
 
 /** Rows in which the keys are there, and a refresh that an unknown key forces meets the fault. */
-function misleading(name, title, how) {
+function misleading(name, title, how, kind) {
   return {
     name,
     title,
@@ -105,7 +105,8 @@ function misleading(name, title, how) {
       scene.faultEnds();
       await scene.sleep(scene.pace(3, 1));
       scene.demand(scene.provider.misled > 0, 'the provider got no request during the fault');
-      scene.demand(scene.service.countLines('keys_fetch_failed') > 0, 'no fetch failed');
+      const isSeen = scene.service.lines.some((line) => line.event === 'keys_fetch_failed' && line.kind === kind);
+      scene.demand(isSeen, `no fetch failed with ${kind}`);
     },
   };
 }
@@ -134,8 +135,13 @@ const flaps = {
 /** Rows of the provider. */
 export const providerRows = [
   downAtStart,
-  misleading('hangs', 'provider hangs', 'hang'),
-  misleading('drips', 'provider drips', 'drip'),
+  misleading('hangs', 'provider hangs', 'hang', 'timeout'),
+  misleading('drips', 'provider drips', 'drip', 'timeout'),
+  misleading('closes', 'provider closes connections', 'close', 'network'),
+  misleading('stalls', 'provider stalls within the body', 'stall', 'timeout'),
+  misleading('redirects', 'provider redirects', 'redirect', 'redirect'),
+  misleading('compresses', 'provider sends 10 MB in 10 KB', 'compress', 'too_large'),
+  misleading('lies', 'provider names another issuer', 'lie', 'foreign_issuer'),
   flaps,
   outage,
 ];

@@ -1,11 +1,14 @@
 // An identity provider on loopback, over TLS, with faults on request.
 import { once } from 'node:events';
 import { createServer } from 'node:https';
+import { gzipSync } from 'node:zlib';
 import { findFreePort } from './network.js';
 
 const discoveryPath = '/.well-known/openid-configuration';
 const jwksPath = '/.well-known/jwks.json';
 const dripMilliseconds = 100;
+/** 10 KB that unpack to 10 MB. */
+const bomb = gzipSync(Buffer.alloc(10_000_000, ' '));
 
 /** Starts a provider that publishes the public halves of `keys`; `identity` is its certificate. */
 export async function startProvider({ identity, keys, maxAge, host = 'localhost' }) {
@@ -44,6 +47,11 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
       else response.writeHead(404).end();
     },
     hang: () => {},
+    close: (request) => request.socket.destroy(),
+    stall: (_request, response) => response.writeHead(200, { 'content-length': 1000 }).write('{'),
+    redirect: (_request, response) => response.writeHead(302, { location: 'https://localhost:1/' }).end(),
+    compress: (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
+    lie: (_request, response) => send(response, { ...discovery, issuer: 'https://other.example/', keys: [] }),
     drip: (_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), dripMilliseconds);
@@ -94,7 +102,7 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
     publish(next) {
       published = next;
     },
-    /** `sound`, `hang` (no response) or `drip` (single bytes without end). */
+    /** `sound`, or a name of `answers`. */
     behave(next) {
       mode = next;
     },
