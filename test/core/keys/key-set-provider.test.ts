@@ -50,19 +50,6 @@ describe('a key set of a provider over TLS', () => {
     expect(keySet.generation).toBe(2);
   });
 
-  it.each<[ProviderFault, string]>([
-    ['reset', 'network'],
-    ['status_500', 'status'],
-    ['garbage', 'not_json'],
-    ['huge', 'too_large'],
-    ['redirect', 'redirect'],
-    ['wrong_issuer', 'foreign_issuer'],
-    ['http_jwks_uri', 'bad_jwks_uri'],
-  ])('%s → not ready: %s', async (fault, kind) => {
-    provider.inject(fault);
-    await expect(connect().ready()).rejects.toMatchObject({ kind });
-  });
-
   it.each<ProviderFault>(['hang', 'drip', 'reset', 'status_500', 'not_found', 'garbage', 'huge', 'redirect'])(
     'discovery %s → the well-known key set',
     async (fault) => {
