@@ -40,6 +40,7 @@ const hundred = 'HTTP/1.1 100 Continue\r\nX-Note: 100\r\n\r\n';
 
 describe.each(Object.entries(requests))('%s', (client, request) => {
   it.each<[string, string, number]>([
+    ['nothing', '', 0],
     ['100', hundred, 0],
     ['100 without a phrase', 'HTTP/1.1 100\r\n\r\n', 0],
     ['100 twice', hundred + hundred, 0],
