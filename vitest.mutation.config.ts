@@ -1,8 +1,22 @@
 import { defineConfig } from 'vitest/config';
 import type { Reporter } from 'vitest/node';
 
-const part = process.env['MUTATE'] ?? 'core/{jose,http,outbound,dpop,keys,token,policy,refusal}';
-const redisTests = 'test/core/dpop/*redis*.test.ts';
+/** Tests in process of a folder of `src` whose tests are not only those at the same path below `test`. */
+const testsOf: Readonly<Record<string, readonly string[]>> = {
+  'gate/match': ['gate/{rule-*,request-path,rules-reader,unreachable-rules,gate}', 'differential/rule-ranking'],
+  'gate/identity': ['gate/{assertions,issuer-entries,gate}', 'core/assertion/*', 'properties/identity-headers'],
+  'gate/rules': ['gate/{rule-*,rules-*,unreachable-rules,configurations}', 'gate/{rules,conditions}/*'],
+  'gate/proxy': ['gate/{event-boundary,interim-responses,own-connections,response-heads,reverse-proxy*}'],
+  'explain/causes': ['explain/*'],
+  'core/policy': ['core/policy/*'],
+  'core/exchange': ['core/exchange/*'],
+  'core/mcp': ['core/mcp/*'],
+  'core/revocation': ['core/revocation/**/*', 'core/resource-server/{revocation,token-watch}'],
+};
+
+const part = (process.env['MUTATE'] ?? 'core/policy').replace(/\/[^/]+\.ts$/, '');
+// The rows of the catalogue are the tests of invalid tokens and proofs.
+const tests = testsOf[part] ?? [`${part}/**/*`, 'catalogue/tokens'];
 
 /** A source that no longer loads leaves no test to fail: without this it would count as a mutant that survived. */
 const loadReporter: Reporter = {
@@ -11,25 +25,23 @@ const loadReporter: Reporter = {
   },
 };
 
-/**
- * Unit tests of the code that decides about requests, for mutation testing: without processes and real waits, except
- * for the part `redis`.
- */
+/** Tests of one folder for mutation testing: without processes and real waits. */
 export default defineConfig({
   test: {
-    // The rows of the catalogue are the tests of invalid tokens and proofs.
-    include: part === 'redis' ? [redisTests] : [`test/${part}/**/*.test.ts`, 'test/catalogue/tokens.test.ts'],
+    include: tests.map((path) => `test/${path}.test.ts`),
     exclude: [
       // A thousand vectors that load at once: what they say of one rule, the tables of the other files say too.
       'test/core/jose/wycheproof.test.ts',
       // Whole proofs at random, by the thousand.
       'test/core/dpop/proof-properties.test.ts',
-      ...(part === 'redis' ? [] : [redisTests]),
-      // A real provider, and fetches that hang.
-      'test/core/keys/key-set-provider.test.ts',
+      // They start processes.
+      'test/**/*redis*.test.ts',
+      'test/**/*process*.test.ts',
+      'test/gate/rules-{command,replay}.test.ts',
+      'test/core/{keys/key-set-provider,mcp/known-gaps,revocation/clocks,revocation/signals/signals}.test.ts',
     ],
     // A mutant that waits for what never comes is found out sooner.
-    testTimeout: part === 'redis' ? 6_000 : 20_000,
+    testTimeout: 20_000,
     hookTimeout: 60_000,
     reporters: [loadReporter],
   },
