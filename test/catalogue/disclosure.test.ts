@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, send } from '../support/http-client.ts';
-import { startVariant, variants } from '../support/variant-service.ts';
+import { openVariant, variants } from '../support/variant-service.ts';
 import { openWorld, type World } from './world.ts';
 
 let world: World;
@@ -60,7 +60,7 @@ describe('challenge', () => {
     const [variantA] = variants;
     if (variantA === undefined) throw new Error('There is no variant.');
     const audience = 'a"b\\c, Basic realm="x';
-    const service = await startVariant(variantA, { ...world.provider, audience, caFile: world.provider.caFile });
+    const service = await openVariant(variantA, { ...world.provider, audience, caFile: world.provider.caFile });
     const challenge = (await send(service.url, '/api/private')).headers.get('www-authenticate') ?? '';
     const [, realm = ''] = /^Bearer realm="((?:[^"\\]|\\.)*)", /.exec(challenge) ?? [];
     expect(realm.replace(/\\(.)/g, '$1')).toBe(audience);

@@ -5,7 +5,8 @@ import type { ResourceRequest } from '../../src/core/http/request.ts';
 import { algorithms, canVerify, type TokenAlg } from '../../src/core/jose/jws.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { exchange, readStatuses, send } from '../support/http-client.ts';
-import type { LogLine, ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
+import type { LogLine } from '../support/service-process.ts';
 import type { HostileCase, Sent, ServiceName } from './row.ts';
 import type { World } from './world.ts';
 
@@ -94,7 +95,7 @@ function findTraces(sent: Sent): readonly string[] {
   return (typeof sent === 'string' ? sent : JSON.stringify(sent)).match(/[\w-]{40,}/g) ?? [];
 }
 
-async function attack(service: ServiceProcess, sent: Sent): Promise<Result> {
+async function attack(service: OpenedService, sent: Sent): Promise<Result> {
   if (typeof sent === 'string') return attack(service, { headers: ['Authorization', `Bearer ${sent}`] });
   if ('raw' in sent) {
     const text = await exchange(service.port, sent.raw);
@@ -106,7 +107,7 @@ async function attack(service: ServiceProcess, sent: Sent): Promise<Result> {
   return { statuses: [status], text, id: headers.get('x-request-id') };
 }
 
-async function findLine(service: ServiceProcess, { id, statuses }: Result): Promise<LogLine | undefined> {
+async function findLine(service: OpenedService, { id, statuses }: Result): Promise<LogLine | undefined> {
   if (id === undefined) return undefined;
   return service.findLog((line) => line['id'] === id && statuses.includes(Number(line['status'])));
 }

@@ -2,14 +2,14 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
 import { type RawUpstream, startRawUpstream } from '../gate/proxied.ts';
-import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
+import { type OpenedGate, openGate, tell } from '../support/gate-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { type HoleCase, publishedHoles } from './published-holes.ts';
 
 const provider = await useTestProvider();
 let upstream: RawUpstream;
-let proxy: GateProcess;
-let beside: GateProcess;
+let proxy: OpenedGate;
+let beside: OpenedGate;
 
 beforeAll(async () => {
   upstream = await startRawUpstream((socket, arrived) => {
@@ -34,8 +34,8 @@ beforeAll(async () => {
     ],
   };
   [proxy, beside] = await Promise.all([
-    startGate(provider, rules, { UPSTREAM: upstream.url }),
-    startGate(provider, rules),
+    openGate(provider, rules, { UPSTREAM: upstream.url }),
+    openGate(provider, rules),
   ]);
 });
 afterAll(async () => {
@@ -52,7 +52,7 @@ async function mint({ claims, sign, alg }: NonNullable<HoleCase['token']>): Prom
 }
 
 /** Sends the bytes of a request. Returns the status and the id of the response. */
-async function call(gate: GateProcess, target: string, lines: readonly string[]) {
+async function call(gate: OpenedGate, target: string, lines: readonly string[]) {
   const socket = connect(gate.port, '127.0.0.1').setEncoding('latin1');
   const fields = Array.from({ length: lines.length / 2 }, (_, i) => `${lines[2 * i]}: ${lines[2 * i + 1]}\r\n`).join(
     '',
@@ -69,7 +69,7 @@ async function call(gate: GateProcess, target: string, lines: readonly string[])
 
 /** Checks the status, and the reason in the log. */
 async function expectDecision(
-  gate: GateProcess,
+  gate: OpenedGate,
   decision: HoleCase['decision'],
   sent: Promise<{ status: number; id: string | undefined }>,
 ) {

@@ -14,9 +14,9 @@ import {
   thumbprintOf,
 } from '../support/proofs.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { startVariant, variants } from '../support/variant-service.ts';
+import { openVariant, variants } from '../support/variant-service.ts';
 import type { ServiceName } from './row.ts';
 
 /** A key that signs access tokens. */
@@ -67,9 +67,9 @@ export interface World {
   /** URL of the default service; without one, an address that no client calls. */
   readonly url: string;
   /** The services that were started. */
-  readonly services: ReadonlyMap<ServiceName, ServiceProcess>;
+  readonly services: ReadonlyMap<ServiceName, OpenedService>;
   /** One of them; throws where it was not started. */
-  service(name?: ServiceName): ServiceProcess;
+  service(name?: ServiceName): OpenedService;
   /** Seconds since the epoch. */
   now(): number;
   /** A valid token with the changes of the draft. */
@@ -106,8 +106,8 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const marker = `x${randomBytes(8).toString('hex')}`;
   const [variantA] = variants;
   if (variantA === undefined) throw new Error('There is no variant.');
-  const start = async (name: ServiceName): Promise<readonly [ServiceName, ServiceProcess]> => {
-    const service = await startVariant(variantA, provider, {
+  const start = async (name: ServiceName): Promise<readonly [ServiceName, OpenedService]> => {
+    const service = await openVariant(variantA, provider, {
       ...environments[name],
       ...(name === 'default' && settings),
     });
@@ -117,7 +117,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const services = new Map(await Promise.all(names.map(start)));
   if (services.size > 0) await passStart();
   const url = services.get('default')?.url ?? 'http://127.0.0.1:8';
-  const service = (name: ServiceName = 'default'): ServiceProcess => {
+  const service = (name: ServiceName = 'default'): OpenedService => {
     const found = services.get(name);
     if (found === undefined) throw new Error('This service was not started.');
     return found;

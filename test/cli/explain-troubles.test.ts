@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { findLine, findVariant, readEnvironment, startVariant } from '../support/variant-service.ts';
+import { findLine, findVariant, readEnvironment, openVariant } from '../support/variant-service.ts';
 
 let provider: TestProvider;
-let service: ServiceProcess;
+let service: OpenedService;
 /** Tokens of the table, by name. */
 let tokens: Readonly<Record<string, string>>;
 beforeAll(async () => {
   provider = await startTestProvider();
-  service = await startVariant(findVariant('a'), provider);
+  service = await openVariant(findVariant('a'), provider);
   const now = Math.floor(Date.now() / 1000);
   const { sign } = provider;
   tokens = {

@@ -12,12 +12,12 @@ import {
   readDecisions,
 } from '../support/console-client.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { useTestProvider } from '../support/test-provider.ts';
-import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 const provider = await useTestProvider();
 
@@ -30,7 +30,7 @@ function windowsOf(secret: string): readonly string[] {
 
 describe('the decisions of serve', () => {
   let folder: KeyFolder;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let admin: string;
   let cookie: readonly string[];
   let stream: ConsoleStream;
@@ -38,7 +38,7 @@ describe('the decisions of serve', () => {
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment });
+    service = await openVariant(findVariant('a'), provider, { ...folder.environment });
     admin = service.adminUrl ?? '';
     const value = await enterConsole(admin, await folder.readKey());
     cookie = ['Cookie', value];
@@ -173,7 +173,7 @@ describe('the decisions of serve', () => {
 
 describe('the decisions of the gate', () => {
   let folder: KeyFolder;
-  let gate: GateProcess;
+  let gate: OpenedGate;
   let admin: string;
   let cookie: readonly string[];
   const rules = (id: string) => ({
@@ -187,7 +187,7 @@ describe('the decisions of the gate', () => {
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    gate = await startGate(provider, rules('orders'), { ...folder.environment });
+    gate = await openGate(provider, rules('orders'), { ...folder.environment });
     admin = gate.adminUrl ?? '';
     cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
   });
@@ -265,7 +265,7 @@ it('calls of tools at the gate as the proxy → entry and condition, expected an
     ],
   };
   const UPSTREAM = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
-  const gate = await startGate(provider, rules, { ...folder.environment, UPSTREAM });
+  const gate = await openGate(provider, rules, { ...folder.environment, UPSTREAM });
   try {
     const admin = gate.adminUrl ?? '';
     const cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];

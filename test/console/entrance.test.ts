@@ -4,20 +4,20 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openConsoleKey, refuseOutsiders } from '../../src/console/server/entrance.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { startInVain } from '../support/variant-service.ts';
 
 const provider = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api' };
 
 describe('the entrance of the console', () => {
   let folder: KeyFolder;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let admin: string;
   let cookie: string;
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    service = await startService({ environment: { ...provider, ...folder.environment } });
+    service = await openService({ environment: { ...provider, ...folder.environment } });
     admin = service.adminUrl ?? '';
     cookie = await enterConsole(admin, await folder.readKey());
   });
@@ -240,7 +240,7 @@ describe('the entrance of the console', () => {
 
 describe('the settings of the console', () => {
   it('CONSOLE=off → 404, which is the default', async () => {
-    const service = await startService({ environment: provider });
+    const service = await openService({ environment: provider });
     try {
       expect((await send(service.adminUrl ?? '', '/console')).status).toBe(404);
       expect((await send(service.adminUrl ?? '', '/console?key=x', { headers: ['Host', 'x'] })).status).toBe(404);
@@ -255,7 +255,7 @@ describe('the settings of the console', () => {
     [{ CONSOLE: 'on', CONSOLE_KEY_FILE: '/nonexistent/folder/key' }, 'CONSOLE_KEY_FILE'],
     [{ CONSOLE: 'yes' }, 'CONSOLE'],
   ])('%j → 78, naming %s', async (environment, name) => {
-    const { end, stderr } = await startInVain(startService({ environment: { ...provider, ...environment } }));
+    const { end, stderr } = await startInVain(openService({ environment: { ...provider, ...environment } }));
     expect(end.code).toBe(78);
     expect(stderr).toContain(name);
   });
@@ -263,7 +263,7 @@ describe('the settings of the console', () => {
   it('the file of the key is gone when the service has ended', async () => {
     const folder = await makeKeyFolder();
     try {
-      const service = await startService({ environment: { ...provider, ...folder.environment } });
+      const service = await openService({ environment: { ...provider, ...folder.environment } });
       expect(await folder.readKey()).toMatch(/^[\w-]{43}$/);
       expect(await service.stop()).toBe(0);
       await expect(folder.readKey()).rejects.toThrow('ENOENT');

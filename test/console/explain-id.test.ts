@@ -4,9 +4,9 @@ import { runCommand, runProcess } from '../support/command-runs.ts';
 import { type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 async function explain(args: readonly string[], environment: Readonly<Record<string, string>>, start = runCommand) {
   const { status: code, stdout, stderr } = await start(['explain', ...args], { NO_COLOR: '1', ...environment });
@@ -16,13 +16,13 @@ async function explain(args: readonly string[], environment: Readonly<Record<str
 describe('explain --id ID --admin URL', () => {
   let provider: TestProvider;
   let folder: KeyFolder;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let admin: string;
 
   beforeAll(async () => {
     provider = await startTestProvider();
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, folder.environment);
+    service = await openVariant(findVariant('a'), provider, folder.environment);
     admin = service.adminUrl ?? '';
   });
   afterAll(async () => {
@@ -123,7 +123,7 @@ describe('explain --id ID --admin URL', () => {
   });
 
   it('a service whose console is off → 64', async () => {
-    const plain = await startVariant(findVariant('a'), provider);
+    const plain = await openVariant(findVariant('a'), provider);
     try {
       const { code, stderr } = await explain(['--id', 'a', '--admin', plain.adminUrl ?? ''], withKey());
       expect([code, stderr]).toEqual([64, expect.stringContaining('CONSOLE=on')]);

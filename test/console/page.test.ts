@@ -11,7 +11,7 @@ import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
-import { startService } from '../support/service-process.ts';
+import { openService } from '../support/open-service.ts';
 
 describe('the page of the console in a browser', needs('chromium'), () => {
   let dev: DevProcess;
@@ -436,7 +436,7 @@ describe('the console of serve after a restart', needs('chromium'), () => {
   it('same port, other process → banner with the command for a new link, old rows marked', async () => {
     const folder = await makeKeyFolder();
     const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
-    let service = await startService({ environment });
+    let service = await openService({ environment });
     const admin = service.adminUrl ?? '';
     const browser = await startBrowser();
     try {
@@ -447,7 +447,7 @@ describe('the console of serve after a restart', needs('chromium'), () => {
       expect(await page.getByRole('navigation').getByRole('link').allTextContents()).not.toContain('Try it');
       await page.getByText('serve', { exact: true }).waitFor();
       await service.stop();
-      service = await startService({ environment: { ...environment, ADMIN_PORT: new URL(admin).port } });
+      service = await openService({ environment: { ...environment, ADMIN_PORT: new URL(admin).port } });
       await page.getByText('The service was restarted, or').waitFor();
       expect(await page.locator('.list ol .why').allTextContents()).toEqual([
         'missing_credentials (before the restart)',
@@ -469,7 +469,7 @@ describe('the page of a service on another port', needs('chromium'), () => {
   it('stopped service → a command with PORT', async () => {
     const folder = await makeKeyFolder();
     const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
-    const service = await startService({ environment });
+    const service = await openService({ environment });
     const browser = await startBrowser();
     try {
       const { page } = await openPage(browser, `${service.adminUrl}/console?key=${await folder.readKey()}`);

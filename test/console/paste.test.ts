@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PastedRequest, PasteResult } from '../../src/server/console/wire.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
-import { startGate } from '../support/gate-process.ts';
+import { openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { awaitReady, type ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
-import { findVariant, startVariant } from '../support/variant-service.ts';
+import { findVariant, openVariant } from '../support/variant-service.ts';
 
 /** The only explained request of a paste. */
 function onlyOf(result: PasteResult): PastedRequest {
@@ -19,13 +20,13 @@ const provider = await useTestProvider();
 
 describe('text pasted into the console of serve', () => {
   let folder: KeyFolder;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let cookie: string;
   const sub = 'auth0|a-person-of-the-test';
 
   beforeAll(async () => {
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment });
+    service = await openVariant(findVariant('a'), provider, { ...folder.environment });
     await awaitReady(service);
     cookie = await enterConsole(service.adminUrl ?? '', await folder.readKey());
   });
@@ -159,7 +160,7 @@ it('request pasted into the console of a gate → its rule decides; no rule → 
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
     rules: [{ id: 'orders', path: '/orders/**', scopes: ['read:orders'] }],
   };
-  const gate = await startGate(provider, rules, folder.environment);
+  const gate = await openGate(provider, rules, folder.environment);
   const admin = gate.adminUrl ?? '';
   try {
     const cookie = await enterConsole(admin, await folder.readKey());

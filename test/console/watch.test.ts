@@ -8,9 +8,9 @@ import { runCommand } from '../support/command-runs.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -45,13 +45,13 @@ async function watch(args: readonly string[], environment: Readonly<Record<strin
 describe('watch --admin URL', () => {
   let provider: TestProvider;
   let folder: KeyFolder;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let admin: string;
 
   beforeAll(async () => {
     provider = await startTestProvider();
     folder = await makeKeyFolder();
-    service = await startVariant(findVariant('a'), provider, folder.environment);
+    service = await openVariant(findVariant('a'), provider, folder.environment);
     admin = service.adminUrl ?? '';
   });
   afterAll(async () => {
@@ -124,7 +124,7 @@ describe('watch --admin URL', () => {
     await expect.poll(watching.problems, { timeout: 5000 }).toContain('the service has stopped');
     await expect.poll(watching.problems, { timeout: 10_000 }).toContain('Reconnecting: admin: there is no key');
     const port = { ADMIN_PORT: new URL(admin).port };
-    service = await startVariant(findVariant('a'), provider, { ...folder.environment, ...port });
+    service = await openVariant(findVariant('a'), provider, { ...folder.environment, ...port });
     // Printed although it comes before the new connection.
     const between = await call('urn:between');
     await expect.poll(watching.problems, { timeout: 40_000 }).toContain(`Connected again to ${admin}`);

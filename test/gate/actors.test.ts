@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 /** Starts a gate whose rules differ in `actor`, and its audit trail. */
-async function openGate(identity: 'plain' | 'hashed' | 'off') {
+async function openActors(identity: 'plain' | 'hashed' | 'off') {
   const auditFile = join(folder, `${identity}.jsonl`);
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -53,7 +53,7 @@ async function openGate(identity: 'plain' | 'hashed' | 'off') {
       { id: 'partner', path: '/partner', actor: [{ iss: 'https://partner.example/', sub: 'agent-1' }] },
     ],
   };
-  const gate = await startGate(provider, rules, {
+  const gate = await openGate(provider, rules, {
     ...{ UPSTREAM: upstreamUrl, ASSERTION_KEY: keyFile, AUDIT_LOG: auditFile, LOG_IDENTITY: identity },
     ...{ LOG_IDENTITY_SECRET: secret, LOG_GRANTS: 'all' },
   });
@@ -77,10 +77,10 @@ const partner = { ...act, iss: 'https://partner.example/' };
 const nest = (depth: number): object => (depth === 1 ? act : { sub: `agent-${depth}`, act: nest(depth - 1) });
 
 describe('actor of a rule, with plain identities', () => {
-  let gate: GateProcess;
-  let call: Awaited<ReturnType<typeof openGate>>['call'];
+  let gate: OpenedGate;
+  let call: Awaited<ReturnType<typeof openActors>>['call'];
   beforeAll(async () => {
-    ({ gate, call } = await openGate('plain'));
+    ({ gate, call } = await openActors('plain'));
   }, 30_000);
   afterAll(() => gate?.stop());
 
@@ -154,7 +154,7 @@ it.each<readonly ['hashed' | 'off', object | undefined]>([
 ])(
   'LOG_IDENTITY=%s → actor in log and audit: %j',
   async (identity, expected) => {
-    const { gate, call } = await openGate(identity);
+    const { gate, call } = await openActors(identity);
     const { logged, audited } = await call('/one', { act });
     expect([logged['actor'], audited.actor]).toEqual([expected, expected]);
     // The upstream decides about people, so it always gets the name.

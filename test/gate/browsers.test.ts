@@ -14,14 +14,14 @@ import { Agent, EventSource } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { openPage, startBrowser } from '../support/browser.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { sendRawFor } from './proxied.ts';
 
 let provider: TestProvider;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
-let gate: GateProcess;
+let gate: OpenedGate;
 let token: string;
 
 /** An upstream that selects `chat`, and sends the subprotocols that it gets. */
@@ -81,7 +81,7 @@ beforeAll(async () => {
   [provider, upstream] = await Promise.all([startTestProvider(), startUpstream()]);
   [token, gate] = await Promise.all([
     provider.sign({ sub: 'ann' }),
-    startGate(provider, rules(), { UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' }),
+    openGate(provider, rules(), { UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' }),
   ]);
 }, 60_000);
 afterAll(async () => {
@@ -201,7 +201,7 @@ describe('webSocketToken', () => {
   });
 
   it('beside a proxy → exit 78 with the fix', async () => {
-    const started = startGate(provider, rules());
+    const started = openGate(provider, rules());
     const fix = '"webSocketToken" of the rule "token" cannot be used beside a proxy';
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(fix) });
   });

@@ -3,7 +3,7 @@ import { request } from 'node:https';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer } from '../support/proxy-server.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -11,7 +11,7 @@ import { createTestCertificates, type TestCertificates } from '../support/tls.ts
 
 let provider: TestProvider;
 let certificates: TestCertificates;
-let gate: GateProcess;
+let gate: OpenedGate;
 let upstream: RecordingUpstream;
 let token: string;
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
     { id: 'all', path: '/**' },
     { id: 'browsers', path: '/browsers', cors },
   ];
-  gate = await startGate(provider, { issuers, rules });
+  gate = await openGate(provider, { issuers, rules });
   await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });
 });

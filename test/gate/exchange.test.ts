@@ -9,7 +9,7 @@ import { readExchangeOptions } from '../../src/gate/exchanges.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { openRaw, send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { edges, startEdge } from '../support/proxy-server.ts';
@@ -24,8 +24,8 @@ const writeSecret = (secret: string): void => writeFileSync(secretFile, `${secre
 
 let provider: TestProvider;
 let upstream: RecordingUpstream;
-let proxy: GateProcess;
-let beside: GateProcess;
+let proxy: OpenedGate;
+let beside: OpenedGate;
 /** Forms that the token endpoint received. */
 const forms: Readonly<Record<string, string>>[] = [];
 /** Held before a response of the provider, if a test sets it. */
@@ -80,11 +80,11 @@ beforeAll(async () => {
   const adminKey = join(folder, 'admin-key');
   writeFileSync(adminKey, 'x'.repeat(32));
   [proxy, beside] = await Promise.all([
-    startGate(provider, writeRules({}, {}, [mcp]), {
+    openGate(provider, writeRules({}, {}, [mcp]), {
       UPSTREAM: `http://${upstream.address}`,
       ADMIN_KEY_FILE: adminKey,
     }),
-    startGate(provider, writeRules()),
+    openGate(provider, writeRules()),
   ]);
 });
 afterAll(async () => {
@@ -103,7 +103,7 @@ const bearer = (token: string): readonly string[] => ['Authorization', `Bearer $
 const authorizationsOf = ({ rawHeaders }: RecordingUpstream['received'][number]): readonly string[] =>
   rawHeaders.filter((_, index) => index % 2 === 1 && /^authorization$/i.test(rawHeaders[index - 1] ?? ''));
 const sentTokens = (): readonly string[] => upstream.received.flatMap(authorizationsOf);
-const reasonOf = async (gate: GateProcess, { headers }: { readonly headers: ReadonlyMap<string, string> }) =>
+const reasonOf = async (gate: OpenedGate, { headers }: { readonly headers: ReadonlyMap<string, string> }) =>
   gate.findLog(({ id }) => id === headers.get('x-request-id'));
 
 describe('as the proxy', () => {
@@ -417,7 +417,7 @@ describe.each(gateEdgeNames)('behind %s, with the line of its configuration that
 });
 
 it('a secret file that is missing at startup → 78, and it is named', async () => {
-  const error = await startGate(provider, writeRules({}, { clientSecretFile: join(folder, 'none') })).then(
+  const error = await openGate(provider, writeRules({}, { clientSecretFile: join(folder, 'none') })).then(
     (gate) => gate.stop(),
     (thrown: unknown) => thrown,
   );

@@ -1,18 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
+import { type OpenedGate, openGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
 let partner: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let token: string;
 const client = createDpopClient();
 
 beforeAll(async () => {
-  [provider, partner] = await Promise.all([startTestProvider(), startTestProvider({ audience: 'partners' })]);
+  [provider, partner] = await Promise.all([
+    startTestProvider(),
+    startTestProvider({ audience: 'partners', isTrusted: false }),
+  ]);
   const issuers = {
     staff: { issuer: provider.issuer, audience: provider.audience },
     partner: { issuer: partner.issuer, audience: 'partners' },
@@ -30,7 +33,7 @@ beforeAll(async () => {
     { id: 'cors', path: '/cors', methods: ['PUT'], issuers: ['staff'], preflight: 'allow' },
   ];
   // The test provider is under another authority than its twin.
-  gate = await startGate(provider, { issuers, rules });
+  gate = await openGate(provider, { issuers, rules });
   // On a busy machine the first fetch may take long.
   await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });

@@ -4,9 +4,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { sendRaw } from './proxied.ts';
 
@@ -19,7 +19,7 @@ interface Arrived {
 let provider: TestProvider;
 let upstream: Server;
 let upstreamUrl: string;
-let gate: GateProcess;
+let gate: OpenedGate;
 let token: string;
 const arrived: Arrived[] = [];
 const client = createDpopClient();
@@ -37,7 +37,7 @@ beforeAll(async () => {
   await once(upstream.listen(0, '127.0.0.1'), 'listening');
   upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
   provider = await startTestProvider();
-  gate = await startGate(
+  gate = await openGate(
     provider,
     {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -196,7 +196,7 @@ describe('portcullis gate --upstream', () => {
   });
 
   it('the upstream goes away → 502 with the reason in the log', async () => {
-    const away = await startService({
+    const away = await openService({
       command: 'gate',
       args: ['--issuer', provider.issuer, '--audience', provider.audience, '--upstream', 'http://127.0.0.1:1'],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
@@ -211,8 +211,8 @@ describe('portcullis gate --upstream', () => {
 });
 
 /** Starts a gate whose rules differ by host; its upstream echoes nothing, so what arrived is read from `arrived`. */
-const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise<GateProcess> =>
-  startGate(
+const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise<OpenedGate> =>
+  openGate(
     provider,
     {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -226,7 +226,7 @@ const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise
     { UPSTREAM: upstreamUrl, ...environment },
   );
 /** The status, and the hosts that the upstream saw. */
-const reach = async ({ url }: GateProcess, head: string): Promise<readonly unknown[]> => {
+const reach = async ({ url }: OpenedGate, head: string): Promise<readonly unknown[]> => {
   const before = arrived.length;
   const answer = await sendRaw(Number(new URL(url).port), `${head}\r\nConnection: close\r\n\r\n`);
   const seen = arrived.slice(before).map(({ headers }) => [headers.host, headers['x-forwarded-host']]);
@@ -235,7 +235,7 @@ const reach = async ({ url }: GateProcess, head: string): Promise<readonly unkno
 const seenAs = (host: string): readonly unknown[] => [200, host, host];
 
 describe('one host for the rule and the upstream, behind a trusted proxy', () => {
-  let trusting: GateProcess;
+  let trusting: OpenedGate;
   beforeAll(async () => {
     trusting = await startHosts({ TRUST_PROXY: '127.0.0.0/8' });
   });
@@ -367,7 +367,7 @@ describe('settings', () => {
     ['an upstream without a scheme', { UPSTREAM: 'localhost:3000' }],
     ['no time', { UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '0' }],
   ])('%s → exit 78', async (_claim, environment) => {
-    const started: Promise<ServiceProcess> = startService({
+    const started: Promise<OpenedService> = openService({
       command: 'gate',
       args: ['--issuer', provider.issuer, '--audience', provider.audience],
       environment,

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -36,8 +36,8 @@ afterAll(async () => {
   await Promise.all([provider?.close(), rm(folder, { recursive: true })]);
 });
 
-const start = (environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<GateProcess> =>
-  startGate(
+const start = (environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<OpenedGate> =>
+  openGate(
     provider,
     {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -58,7 +58,7 @@ interface Proven {
 }
 
 /** Sends a proof to a gate that is the proxy. */
-function call(gate: GateProcess, { htu, path, host = 'api.example', nonce, ...rest }: Proven): Promise<Answer> {
+function call(gate: OpenedGate, { htu, path, host = 'api.example', nonce, ...rest }: Proven): Promise<Answer> {
   const proof = client.prove(token, { url: htu, ...rest, ...(nonce !== undefined && { nonce }) });
   return send(gate.url, path, { headers: ['Host', host, 'Authorization', `DPoP ${token}`, 'DPoP', proof] });
 }

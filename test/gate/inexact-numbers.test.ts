@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-numbers-'));
 let provider: TestProvider;
 let upstream: Server;
-let gate: GateProcess;
+let gate: OpenedGate;
 let arrived: IncomingHttpHeaders = {};
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
     ],
   };
   const { port } = upstream.address() as AddressInfo; // a TCP server has an address of this shape
-  gate = await startGate(provider, rules, {
+  gate = await openGate(provider, rules, {
     UPSTREAM: `http://127.0.0.1:${port}`,
     ASSERTION_KEY: keyFile,
     LOG_IDENTITY: 'plain',

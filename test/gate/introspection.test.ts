@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { ServiceStartError } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
@@ -52,7 +52,7 @@ const writeRules = (introspection: object = {}) => ({
 const bearer = (token: string) => ({ headers: ['Authorization', `Bearer ${token}`] });
 
 describe('opaque tokens at the gate', () => {
-  let gate: GateProcess;
+  let gate: OpenedGate;
   const ask = async (token: string, path = '/orders/1') => {
     const answer = await gate.ask({ path, ...bearer(token) });
     const { reason } = await gate.findLog(({ id }) => id === answer.headers.get('x-request-id'));
@@ -61,7 +61,7 @@ describe('opaque tokens at the gate', () => {
 
   beforeAll(async () => {
     await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
-    gate = await startGate(provider, writeRules(), { ...environment });
+    gate = await openGate(provider, writeRules(), { ...environment });
     await gate.findLog(({ event }) => event === 'keys_fetched');
   });
   afterAll(() => gate?.stop());
@@ -109,7 +109,7 @@ it.each([
   ],
 ])('a secret file that is %s at startup → 78, and the file is named', async (_what, make) => {
   const file = await make();
-  const error = await startGate(provider, writeRules({ clientSecretFile: file }), environment).then(
+  const error = await openGate(provider, writeRules({ clientSecretFile: file }), environment).then(
     (gate) => gate.stop(),
     (thrown: unknown) => thrown,
   );

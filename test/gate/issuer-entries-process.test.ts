@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let folder: string;
 
 const now = () => Math.floor(Date.now() / 1000);
@@ -23,7 +23,7 @@ beforeAll(async () => {
     rules: [rule('plain'), rule('scp'), rule('other')],
   };
   const audit = { AUDIT_LOG: join(folder, 'audit.jsonl'), LOG_IDENTITY: 'plain' };
-  gate = await startGate(provider, rules, { ...audit, LOGOUT_CLIENTS: 'app' });
+  gate = await openGate(provider, rules, { ...audit, LOGOUT_CLIENTS: 'app' });
   await gate.findLog(({ event }) => event === 'keys_fetched');
 });
 afterAll(async () => {

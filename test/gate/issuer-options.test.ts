@@ -3,12 +3,12 @@ import { get } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let keyServer: ReturnType<typeof createServer>;
 let fetches = 0;
 
@@ -57,7 +57,7 @@ beforeAll(async () => {
     { id: 'away', path: '/away', issuers: ['away'] },
     { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
   ];
-  gate = await startGate(provider, { issuers, rules });
+  gate = await openGate(provider, { issuers, rules });
   // On a busy machine the first fetch may take long.
   for (const each of [issuer, 'https://elsewhere.example/', 'http://plain.example/']) {
     await gate.findLog(({ event, issuer: of }) => event === 'keys_fetched' && of === each);

@@ -7,7 +7,7 @@ import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const resource = 'http://localhost:9/mcp';
@@ -80,7 +80,7 @@ describe('ways past the message', () => {
   const arrived: string[] = [];
   let provider: TestProvider;
   let upstream: Server;
-  let gate: GateProcess;
+  let gate: OpenedGate;
 
   beforeAll(async () => {
     upstream = createServer((incoming, outgoing) => {
@@ -99,7 +99,7 @@ describe('ways past the message', () => {
     await once(upstream.listen(0, '127.0.0.1'), 'listening');
     provider = await startTestProvider();
     const rule = { path: '/mcp', preflight: 'allow', mcp: maps };
-    gate = await startGate(
+    gate = await openGate(
       provider,
       {
         issuers: { staff: { issuer: provider.issuer, audience: resource } },

@@ -7,9 +7,9 @@ import { createResourceServer } from '../../src/core/resource-server/resource-se
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
@@ -29,8 +29,8 @@ describe('as the proxy', () => {
   let provider: TestProvider;
   let upstream: Server;
   let upstreamUrl: string;
-  let gate: GateProcess;
-  let flagged: ServiceProcess;
+  let gate: OpenedGate;
+  let flagged: OpenedService;
   const resource = 'http://localhost:9/mcp';
 
   beforeAll(async () => {
@@ -54,8 +54,8 @@ describe('as the proxy', () => {
       { id: 'tenants', path: '/t/{tenant}', when: 'token.tenant == path.tenant', mcp: maps },
     ];
     const UPLOAD_TIMEOUT = '1';
-    gate = await startGate(provider, { issuers, rules }, { UPSTREAM: upstreamUrl, MCP_SERVER: 'true', UPLOAD_TIMEOUT });
-    flagged = await startService({
+    gate = await openGate(provider, { issuers, rules }, { UPSTREAM: upstreamUrl, MCP_SERVER: 'true', UPLOAD_TIMEOUT });
+    flagged = await openService({
       command: 'gate',
       args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', upstreamUrl],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
@@ -354,7 +354,7 @@ describe('startup', () => {
     ['trustHeaders as the proxy', trusting, { UPSTREAM: 'http://127.0.0.1:1' }, 'Remove "trustHeaders"'],
     ['MCP, an audience not a URL', rules, { UPSTREAM: 'http://127.0.0.1:1', MCP_SERVER: 'true' }, 'https URL'],
   ])('%s → exit 78', async (_name, content, environment, message) => {
-    const started = startGate(fake, content, environment);
+    const started = openGate(fake, content, environment);
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
   });
 
@@ -363,7 +363,7 @@ describe('startup', () => {
     ['--mcp with an audience that is not a URL', ['--audience', 'api', '--upstream', 'http://127.0.0.1:1'], 'https'],
     ['--mcp with http elsewhere', ['--audience', 'http://a.example/mcp', '--upstream', 'http://127.0.0.1:1'], 'https'],
   ])('%s → exit 78', async (_name, args, message) => {
-    const started = startService({ command: 'gate', args: ['--mcp', '--issuer', 'https://id.example/', ...args] });
+    const started = openService({ command: 'gate', args: ['--mcp', '--issuer', 'https://id.example/', ...args] });
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
   });
 });

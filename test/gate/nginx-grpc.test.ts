@@ -9,7 +9,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer, startEdge } from '../support/proxy-server.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -28,7 +28,7 @@ const service = {
 
 describe('deploy/gate/nginx-grpc.conf', needs('nginx'), () => {
   let provider: TestProvider;
-  let gate: GateProcess;
+  let gate: OpenedGate;
   let edge: ProxyServer;
   let server: Server;
   let client: Client;
@@ -37,7 +37,7 @@ describe('deploy/gate/nginx-grpc.conf', needs('nginx'), () => {
   beforeAll(async () => {
     const [started, certificates] = await Promise.all([startTestProvider(), createTestCertificates()]);
     provider = started;
-    gate = await startGate(provider, {
+    gate = await openGate(provider, {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
       rules: [
         { id: 'read', path: '/messages.Messages/Read', methods: ['POST'], scopes: ['read:messages'] },

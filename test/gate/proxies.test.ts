@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer, startEdge } from '../support/proxy-server.ts';
@@ -17,7 +17,7 @@ import { createTestCertificates, type TestCertificates } from '../support/tls.ts
 
 let provider: TestProvider;
 let certificates: TestCertificates;
-let gate: GateProcess;
+let gate: OpenedGate;
 let upstream: RecordingUpstream;
 let token: string;
 let bound: string;
@@ -45,7 +45,7 @@ beforeAll(async () => {
         !['authorization', 'cookie', 'x-auth-subject', 'x-forwarded-for'].exists(name, name in request.headers)`,
     },
   ];
-  gate = await startGate(
+  gate = await openGate(
     provider,
     { issuers: { staff: { issuer: provider.issuer, audience: provider.audience } }, rules },
     { DPOP_NONCE_SECRET: nonceSecret },
@@ -389,7 +389,7 @@ for (const name of gateEdgeNames) {
         { id: 'away', path: '/away', issuers: ['away'] },
         { id: 'bound', path: '/**', issuers: ['staff'] },
       ];
-      const strict = await startGate(
+      const strict = await openGate(
         provider,
         { issuers, rules },
         { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: nonceSecret },

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 
 const bound = { id: 'bound', path: '/bound/**', dpop: 'required' };
 const usual = { id: 'usual', path: '/**' };
@@ -14,7 +14,7 @@ const open = { id: 'open', path: '/open', access: 'open' };
 beforeAll(async () => {
   provider = await startTestProvider();
   // Nothing listens there.
-  gate = await startGate(provider, write([{ ...open, id: 'first' }]), { REPLAY_STORE: 'redis://127.0.0.1:1' });
+  gate = await openGate(provider, write([{ ...open, id: 'first' }]), { REPLAY_STORE: 'redis://127.0.0.1:1' });
   await gate.findLog(({ event }) => event === 'keys_fetched');
 });
 afterAll(async () => {

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
+import { type OpenedGate, openGate, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { ServiceStartError, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -16,7 +17,7 @@ afterAll(() => provider?.close());
 const open = (path: string) => ({ rules: [{ id: `open-${path.slice(1)}`, path, access: 'open' }] });
 
 /** Asks until the answer has the status: a change takes effect within 5 s. */
-async function settle(gate: GateProcess, path: string, status: number): Promise<void> {
+async function settle(gate: OpenedGate, path: string, status: number): Promise<void> {
   const deadline = Date.now() + 15_000;
   for (;;) {
     const answer = await gate.ask({ path });
@@ -27,9 +28,9 @@ async function settle(gate: GateProcess, path: string, status: number): Promise<
 }
 
 describe('rules that change', () => {
-  let gate: GateProcess;
+  let gate: OpenedGate;
   beforeAll(async () => {
-    gate = await startGate(provider, open('/one'), {});
+    gate = await openGate(provider, open('/one'), {});
   });
   afterAll(() => gate?.stop());
 
@@ -119,7 +120,7 @@ describe('rules that change', () => {
 it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', {
   timeout: 60_000,
 }, async () => {
-  const gate = await startGate(provider, open('/always'));
+  const gate = await openGate(provider, open('/always'));
   try {
     let reloading = true;
     const statuses = new Set<string>();
@@ -213,7 +214,7 @@ describe('the start', () => {
 
 describe('without rules', () => {
   it('one issuer, audience and scope protect everything', async () => {
-    const gate = await startService({
+    const gate = await openService({
       command: 'gate',
       args: ['--issuer', provider.issuer, '--audience', provider.audience, '--scope', 'read:messages'],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
@@ -234,7 +235,7 @@ describe('without rules', () => {
   });
 
   it('untrusted peer → 403 for every path', async () => {
-    const gate = await startService({
+    const gate = await openService({
       command: 'gate',
       args: ['--issuer', provider.issuer, '--audience', provider.audience],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile, TRUST_PROXY: '10.0.0.0/8' },

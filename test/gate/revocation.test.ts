@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { startGate } from '../support/gate-process.ts';
+import { openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const websocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
@@ -23,7 +23,7 @@ afterEach(async () => {
 const token = (sid: string, claims: object = {}) => provider.sign({ sid, sub: 'ann', ...claims });
 
 /** Sends a logout token of the session; returns the status. */
-async function endSession(service: ServiceProcess, sid: string): Promise<number> {
+async function endSession(service: OpenedService, sid: string): Promise<number> {
   const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
   const claims = { aud: 'app', sid, jti: sid, iat: now(), exp: now() + 60, scope: undefined, events };
   const body = new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
@@ -63,7 +63,7 @@ const bearer = (value: string, ...more: readonly string[]) => ['Authorization', 
 describe('the gate as the proxy', () => {
   it('a handshake of WebSocket: 101 before the logout, 401 after it, and nothing reaches the upstream', async () => {
     const { url, arrived } = await startUpstream();
-    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
+    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     closers.push(() => gate.stop());
     const handshake = async (value: string): Promise<string> => {
       const socket = connect(Number(new URL(gate.url).port), '127.0.0.1').setEncoding('latin1');
@@ -84,7 +84,7 @@ describe('the gate as the proxy', () => {
 
   it('a response that the client has cached: 304 before the logout, 401 after it', async () => {
     const { url, arrived } = await startUpstream();
-    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
+    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     closers.push(() => gate.stop());
     const headers = bearer(await token('s1'), 'If-None-Match', '"1"');
     expect((await send(gate.url, '/notes', { headers })).status).toBe(304);
@@ -96,7 +96,7 @@ describe('the gate as the proxy', () => {
   it('gate --mcp: a tool call, the stream of events and the end of its session → 401 after the logout', async () => {
     const { url, arrived } = await startUpstream();
     const resource = 'http://localhost:9/mcp';
-    const gate = await startService({
+    const gate = await openService({
       command: 'gate',
       args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', url],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile, LOGOUT_CLIENTS: 'app' },
@@ -118,7 +118,7 @@ describe('the gate as the proxy', () => {
   it('the endpoint: any host, before the rules and before the upstream; 405 for GET, whatever ERROR_BODY is', async () => {
     const { url, arrived } = await startUpstream();
     const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: url, ERROR_BODY: 'problem' };
-    const gate = await startGate(provider, rules({ access: 'deny' }), settings);
+    const gate = await openGate(provider, rules({ access: 'deny' }), settings);
     closers.push(() => gate.stop());
     const sent = {
       method: 'POST',
@@ -138,13 +138,13 @@ describe('the gate as the proxy', () => {
 
 describe('the gate beside a proxy', () => {
   it('a logout token of a peer that is not a trusted proxy → 200', async () => {
-    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
+    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
     closers.push(() => gate.stop());
     expect(await endSession(gate, 's1')).toBe(200);
   });
 
   it.each([['forward-auth'], ['ext-authz']])('%s: a session that has ended → 401', async (form) => {
-    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
+    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
     closers.push(() => gate.stop());
     const forwarded = [
       ...['X-Forwarded-Method', 'GET', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'api.example'],

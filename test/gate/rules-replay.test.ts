@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReplay, type Replayed, readRecorded } from '../../src/gate/review/rules-replay.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
-import { type Asked, type GateProcess, startGate } from '../support/gate-process.ts';
+import { type Asked, type OpenedGate, openGate } from '../support/gate-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let main: TestProvider;
 let partner: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let requests: readonly Asked[];
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-replay-'));
 const trail = join(folder, 'audit.jsonl');
@@ -49,7 +49,7 @@ beforeAll(async () => {
   [main, partner] = await Promise.all([startTestProvider(), startTestProvider()]);
   const certificates = join(folder, 'ca.pem');
   writeFileSync(certificates, [main, partner].map(({ caFile }) => readFileSync(caFile, 'utf8')).join('\n'));
-  gate = await startGate(main, fileOf(before), {
+  gate = await openGate(main, fileOf(before), {
     AUDIT_LOG: trail,
     LOG_IDENTITY: 'plain',
     NODE_EXTRA_CA_CERTS: certificates,

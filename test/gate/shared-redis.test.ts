@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const path = '/api/private';
@@ -14,8 +14,8 @@ const htu = `http://api.example${path}`;
 describe('gates and the service behind them, with one Redis', { timeout: 60_000, ...needs('redis-server') }, () => {
   let provider: TestProvider;
   let redis: TestRedis;
-  let gates: readonly GateProcess[] = [];
-  let service: ServiceProcess;
+  let gates: readonly OpenedGate[] = [];
+  let service: OpenedService;
   let token: string;
   const client = createDpopClient();
 
@@ -25,8 +25,8 @@ describe('gates and the service behind them, with one Redis', { timeout: 60_000,
     const { issuer, audience } = provider;
     const rules = { issuers: { staff: { issuer, audience } }, rules: [{ id: 'all', path: '/**', dpop: 'required' }] };
     const shared = { REPLAY_STORE: redis.url, REPLAY_TIMEOUT: '5000' };
-    gates = await Promise.all([startGate(provider, rules, shared), startGate(provider, rules, shared)]);
-    service = await startService({
+    gates = await Promise.all([openGate(provider, rules, shared), openGate(provider, rules, shared)]);
+    service = await openService({
       environment: {
         ...{ IDP_DOMAIN: provider.domain, IDP_AUDIENCE: audience, NODE_EXTRA_CA_CERTS: provider.caFile },
         ...shared,
@@ -49,7 +49,7 @@ describe('gates and the service behind them, with one Redis', { timeout: 60_000,
     ...['DPoP', client.prove(token, { url: htu })],
   ];
   const askGate =
-    (gate: GateProcess | undefined) =>
+    (gate: OpenedGate | undefined) =>
     async (headers: readonly string[]): Promise<number | undefined> =>
       (await gate?.ask({ path, proto: 'http', headers }))?.status;
   const askService = async (headers: readonly string[]): Promise<number> =>

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { exchange, readStatuses, send } from '../support/http-client.ts';
 import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -17,7 +17,7 @@ const keysPath = '/.well-known/portcullis/jwks.json';
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-assertion-wire-'));
 const keyFile = join(folder, 'signing.pem');
 let provider: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let upstream: Server;
 /** Bytes that reached the upstream since the last call. */
 let arrived = '';
@@ -54,7 +54,7 @@ beforeAll(async () => {
       { id: 'orders', path: '/orders/**' },
     ],
   };
-  gate = await startGate(provider, rules, {
+  gate = await openGate(provider, rules, {
     ...{ ASSERTION_KEY: keyFile, LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' },
     UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
   });
@@ -210,7 +210,7 @@ describe('the published keys', () => {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
       rules: [{ id: 'all', path: '/**' }],
     };
-    const plain = await startGate(provider, rules, { UPSTREAM: 'http://127.0.0.1:9' });
+    const plain = await openGate(provider, rules, { UPSTREAM: 'http://127.0.0.1:9' });
     expect((await send(plain.url, keysPath)).status).toBe(401);
     await plain.stop();
   });

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,9 +6,10 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { ServiceStartError } from '../support/service-process.ts';
@@ -75,10 +76,10 @@ async function readKeys(url: string) {
 }
 
 describe('the gate as the proxy', () => {
-  let gate: GateProcess;
+  let gate: OpenedGate;
   beforeAll(async () => {
     writeKey(keyFile);
-    gate = await startGate(provider, writeRules({ claims: ['email'] }), {
+    gate = await openGate(provider, writeRules({ claims: ['email'] }), {
       UPSTREAM: upstreamUrl,
       ASSERTION_KEY: keyFile,
       ASSERTION_KEYS_PUBLISHED: nextFile,
@@ -174,10 +175,10 @@ describe('the gate as the proxy', () => {
 });
 
 describe('the gate beside a proxy', () => {
-  let gate: GateProcess;
+  let gate: OpenedGate;
   beforeAll(async () => {
     writeKey(keyFile);
-    gate = await startGate(provider, writeRules(), { ASSERTION_KEY: keyFile });
+    gate = await openGate(provider, writeRules(), { ASSERTION_KEY: keyFile });
   });
   afterAll(() => gate?.stop());
 
@@ -231,16 +232,16 @@ describe('the gate beside a proxy', () => {
     const script = `${code.replace('https://gate.example/.well-known', `${gate.url}/.well-known`)}
 import sys, json
 print(json.dumps(read_identity(sys.argv[1])))`;
-    const run = (assertion: string) =>
-      execFileSync('/usr/bin/python3', ['-c', script, assertion], { encoding: 'utf8', stdio: 'pipe' });
+    // Not execFileSync: the gate is in this process, and sends the keys.
+    const run = (assertion: string) => promisify(execFile)('/usr/bin/python3', ['-c', script, assertion]);
     const assertion = String(headers.get('x-auth-assertion'));
-    expect(JSON.parse(run(assertion))).toMatchObject({ rule: 'orders', iss: issuer });
-    expect(() => run(`${assertion.slice(0, -6)}AAAAAA`)).toThrow(/InvalidSignatureError/);
+    expect(JSON.parse((await run(assertion)).stdout)).toMatchObject({ rule: 'orders', iss: issuer });
+    await expect(run(`${assertion.slice(0, -6)}AAAAAA`)).rejects.toThrow(/InvalidSignatureError/);
   });
 });
 
 it('rules with assertions and no ASSERTION_KEY → 78, one line', async () => {
-  const error = await startGate(provider, writeRules()).then(
+  const error = await openGate(provider, writeRules()).then(
     (gate) => gate.stop(),
     (thrown: unknown) => thrown,
   );

@@ -5,20 +5,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const now = (): number => Date.now() / 1000;
 let provider: TestProvider;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
-let gate: GateProcess;
+let gate: OpenedGate;
 const opened: (WebSocket | Socket)[] = [];
 
 beforeAll(async () => {
   provider = await startTestProvider();
   upstream = await startUpstream();
   const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, ...more });
-  gate = await startGate(
+  gate = await openGate(
     provider,
     {
       issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },

@@ -10,7 +10,7 @@ import { findFreePort } from '../../tools/shared/network.js';
 import { makeClientCertificate } from '../support/certificate-maker.ts';
 import { runProcess } from '../support/command-runs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -18,7 +18,7 @@ import { type ClientCertificate, createTestCertificates, type TestCertificates }
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-upstreams-'));
 let provider: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let orders: RecordingUpstream;
 let shop: RecordingUpstream;
 let hangs: Server;
@@ -47,7 +47,7 @@ beforeAll(async () => {
     upstream: id,
     ...more,
   });
-  gate = await startGate(
+  gate = await openGate(
     provider,
     {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -203,7 +203,7 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
   let secured: TlsServer;
   let expired: TlsServer;
   let strict: ChildProcess;
-  let own: GateProcess;
+  let own: OpenedGate;
   let certificates: readonly ClientCertificate[];
   let authority: TestCertificates;
   const names: unknown[] = [];
@@ -255,7 +255,7 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
       past: { url: `https://127.0.0.1:${strictPort}`, caFile, ...past },
     };
     const rules = Object.keys(upstreams).map((id) => ({ id, path: `/${id}/**`, access: 'open', upstream: id }));
-    own = await startGate(provider, { upstreams, rules });
+    own = await openGate(provider, { upstreams, rules });
   });
   afterAll(async () => {
     await own?.stop();
@@ -310,7 +310,7 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
     [{ caFile: import.meta.filename }, `caFile ${import.meta.filename} of the upstream "a" cannot be used`],
   ])('%j → exit 78', async (files, message) => {
     const rules = [{ id: 'a', path: '/**', access: 'open', upstream: 'a' }];
-    const started = startGate(provider, { upstreams: { a: { url: 'https://a', ...files } }, rules });
+    const started = openGate(provider, { upstreams: { a: { url: 'https://a', ...files } }, rules });
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
   });
 });

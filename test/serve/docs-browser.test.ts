@@ -3,23 +3,23 @@ import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { findVariant, startVariant } from '../support/variant-service.ts';
+import { findVariant, openVariant } from '../support/variant-service.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 describe('the documentation page, in a browser', needs('chromium'), () => {
   let provider: TestProvider;
-  let service: ServiceProcess;
+  let service: OpenedService;
   let browser: Browser;
   let page: Page;
   const problems: string[] = [];
 
   beforeAll(async () => {
     provider = await startTestProvider();
-    service = await startVariant(findVariant('a'), provider);
+    service = await openVariant(findVariant('a'), provider);
     browser = await startBrowser();
     page = await browser.newPage();
     page.on('pageerror', (error) => problems.push(error.message));

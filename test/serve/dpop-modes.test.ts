@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures, type Reason } from '../../src/core/failures.ts';
 import { type Answer, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
-import { type LogLine, type ServiceProcess, startService } from '../support/service-process.ts';
+import type { LogLine } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const client = createDpopClient();
@@ -25,9 +26,9 @@ afterAll(async () => client.close());
 type Environment = Readonly<Record<string, string>>;
 type VariantName = 'a' | 'b';
 
-function startVariant(variant: VariantName, environment: Environment): Promise<ServiceProcess> {
+function openVariant(variant: VariantName, environment: Environment): Promise<OpenedService> {
   const [domain, audience] = variant === 'a' ? ['IDP_DOMAIN', 'IDP_AUDIENCE'] : ['IdpDomain', 'IdpApiIdentifier'];
-  return startService({
+  return openService({
     environment: {
       VARIANT: variant,
       [domain]: provider.domain,
@@ -39,25 +40,25 @@ function startVariant(variant: VariantName, environment: Environment): Promise<S
 }
 
 /** Starts one service for the tests of a block, and stops it after them. */
-function useService(variant: VariantName, environment: () => Environment): () => ServiceProcess {
-  let service: ServiceProcess;
+function useService(variant: VariantName, environment: () => Environment): () => OpenedService {
+  let service: OpenedService;
   beforeAll(async () => {
-    service = await startVariant(variant, environment());
+    service = await openVariant(variant, environment());
     await passStart();
   });
   afterAll(() => service?.stop());
   return () => service;
 }
 
-const at = (service: ServiceProcess, path = '/api/private'): string => `${service.url}${path}`;
+const at = (service: OpenedService, path = '/api/private'): string => `${service.url}${path}`;
 
 /** The log line of a refused request. */
-function findLine(service: ServiceProcess, { id }: Answer): Promise<LogLine> {
+function findLine(service: OpenedService, { id }: Answer): Promise<LogLine> {
   return service.findLog((line) => line.event === 'request' && line['id'] === id);
 }
 
 /** The challenge of one scheme, spelled out apart from the code under test. */
-function spellChallenge(service: ServiceProcess, scheme: 'Bearer' | 'DPoP', facts: ChallengeFacts = {}): string {
+function spellChallenge(service: OpenedService, scheme: 'Bearer' | 'DPoP', facts: ChallengeFacts = {}): string {
   const { reason, scope, algs = 'ES256' } = facts;
   const failure = reason === undefined ? undefined : failures[reason];
   return [
@@ -192,14 +193,6 @@ for (const variant of ['a', 'b'] as const) {
       }
     });
 
-    it('metadata → says which proofs are taken and whether tokens must be bound', async () => {
-      const { body } = await client.call(at(service(), metadataPath));
-      const metadata = JSON.parse(body);
-      // RFC 9728 §3.2: a list without elements is left out.
-      expect(metadata.dpop_signing_alg_values_supported).toEqual(mode === 'off' ? undefined : ['ES256']);
-      expect(metadata.dpop_bound_access_tokens_required).toBe(mode === 'required');
-    });
-
     it('scoped endpoint, token without the scope → insufficient_scope on the challenge of the scheme in use', async () => {
       const url = at(service(), '/api/private-scoped');
       const used = mode === 'off' ? 'Bearer' : 'DPoP';
@@ -252,12 +245,12 @@ describe('DPOP_NONCE=required', () => {
   const second = useService('a', nonces(secret));
   const bare = useService('b', () => ({ DPOP_ENABLED: 'true', ...nonces(secret)() }));
 
-  const ask = (service: ServiceProcess, nonce?: string, jti?: string): Promise<Answer> => {
+  const ask = (service: OpenedService, nonce?: string, jti?: string): Promise<Answer> => {
     const url = at(service);
     const target = { url, ...(nonce !== undefined && { nonce }), ...(jti !== undefined && { jti }) };
     return client.call(url, { headers: client.headers(bound, target) });
   };
-  const learnNonce = async (service: ServiceProcess): Promise<string> => (await ask(service)).nonce ?? '';
+  const learnNonce = async (service: OpenedService): Promise<string> => (await ask(service)).nonce ?? '';
 
   it('first call → 401 use_dpop_nonce with DPoP-Nonce; second call with it → 200, and with the jti of the first', async () => {
     const jti = randomUUID();
@@ -303,7 +296,7 @@ describe('DPOP_ALGORITHMS', () => {
   const opened = useService('b', () => ({ DPOP_ENABLED: 'true', DPOP_ALGORITHMS: others.join(',') }));
   const openedFull = useService('a', () => ({ DPOP_ALGORITHMS: others.join(',') }));
 
-  const ask = async (service: ServiceProcess, signer: DpopClient): Promise<Answer> => {
+  const ask = async (service: OpenedService, signer: DpopClient): Promise<Answer> => {
     const url = at(service);
     const token = await provider.sign({ cnf: { jkt: signer.jkt } });
     return client.call(url, { headers: signer.headers(token, { url }) });
@@ -328,10 +321,5 @@ describe('DPOP_ALGORITHMS', () => {
       }),
     );
     expect(await findLine(openedFull(), refused)).toMatchObject({ reason: 'unsupported_proof_alg' });
-  });
-
-  it('metadata → names them', async () => {
-    const { body } = await client.call(at(opened(), metadataPath));
-    expect(JSON.parse(body)).toMatchObject({ dpop_signing_alg_values_supported: others });
   });
 });

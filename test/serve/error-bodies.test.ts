@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, type RequestOptions, send } from '../support/http-client.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { useTestProvider } from '../support/test-provider.ts';
-import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 const provider = await useTestProvider();
 
@@ -36,11 +36,11 @@ describe.each([
     plain: (status: number, phrase: string) => ({ type: 'about:blank', title: phrase, status, detail: phrase }),
   },
 ])('ERROR_BODY=$form', ({ form, type, refusal, plain }) => {
-  let service: ServiceProcess;
+  let service: OpenedService;
   const get = (path: string, options?: RequestOptions) => send(service.url, path, options);
 
   beforeAll(async () => {
-    service = await startVariant(findVariant('a'), provider, { ERROR_BODY: form, ADMIN_PORT: 'off' });
+    service = await openVariant(findVariant('a'), provider, { ERROR_BODY: form, ADMIN_PORT: 'off' });
   });
   afterAll(() => service.stop());
 

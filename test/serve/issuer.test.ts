@@ -4,11 +4,12 @@ import { findFreePort } from '../../tools/shared/network.js';
 import { namesOf, runDoctor } from '../cli/doctor/run-doctor.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
+import { ServiceStartError } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
-let service: ServiceProcess;
+let service: OpenedService;
 const environment = (variant: 'a' | 'b') => ({
   VARIANT: variant,
   ISSUER: provider.issuer,
@@ -30,7 +31,7 @@ afterAll(() => provider.close());
 
 describe.each(['a', 'b'] as const)('variant %s with ISSUER, which has a path and no slash at its end', (variant) => {
   beforeAll(async () => {
-    service = await startService({ environment: environment(variant) });
+    service = await openService({ environment: environment(variant) });
   });
   afterAll(() => service.stop());
 
@@ -70,7 +71,7 @@ describe('JWKS_URI', () => {
     '%s with the issuer of AD FS, which is http, and %j → 200, and no metadata was requested',
     async (command, more) => {
       const before = provider.requests('discovery');
-      const own = await startService({ command, environment: { ...adFs(), ...more } });
+      const own = await openService({ command, environment: { ...adFs(), ...more } });
       onTestFinished(async () => void (await own.stop()));
       if (command === 'gate') await own.findLog(({ event }) => event === 'keys_fetched');
       const [path, headers] = command === 'gate' ? ['/forward-auth', forwarded] : ['/api/private', []];
@@ -104,7 +105,7 @@ describe('JWKS_URI', () => {
   });
 
   it('the issuer of AD FS without it → exit 78 that names it', async () => {
-    const started = startService({ environment: { ...adFs(), JWKS_URI: undefined } });
+    const started = openService({ environment: { ...adFs(), JWKS_URI: undefined } });
     await expect(started).rejects.toMatchObject({
       end: { code: 78 },
       stderr: expect.stringMatching(/ISSUER.*JWKS_URI/),
@@ -125,7 +126,7 @@ describe('JWKS_URI', () => {
 });
 
 it('with a domain as well → exit 78, which names both', async () => {
-  const started = startService({ environment: { ...environment('a'), IDP_DOMAIN: provider.domain } });
+  const started = openService({ environment: { ...environment('a'), IDP_DOMAIN: provider.domain } });
   const error = await started.then(
     (unexpected) => unexpected.stop(),
     (reason: unknown) => reason,

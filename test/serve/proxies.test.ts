@@ -3,11 +3,11 @@ import { connect as connectHttp2 } from 'node:http2';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Call, call as send } from '../support/call.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { passRedisStart, passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 import { words } from '../support/words.ts';
@@ -21,11 +21,11 @@ let provider: TestProvider;
 let certificates: TestCertificates;
 let free: string;
 let bound: string;
-let first: ServiceProcess;
-let second: ServiceProcess;
+let first: OpenedService;
+let second: OpenedService;
 let redis: TestRedis | undefined;
 /** Two instances that share what they remember of proofs. */
-let sharing: readonly ServiceProcess[] = [];
+let sharing: readonly OpenedService[] = [];
 
 beforeAll(async () => {
   [provider, certificates] = await Promise.all([startTestProvider(), createTestCertificates()]);
@@ -43,8 +43,8 @@ afterAll(async () => {
   await Promise.all([provider?.close(), redis?.stop()]);
 });
 
-async function startInstance(trust: string, replayStore = 'memory'): Promise<ServiceProcess> {
-  const service = await startService({
+async function startInstance(trust: string, replayStore = 'memory'): Promise<OpenedService> {
+  const service = await openService({
     environment: {
       IDP_DOMAIN: provider.domain,
       IDP_AUDIENCE: provider.audience,
@@ -73,7 +73,7 @@ async function dpop(htu: string): Promise<readonly [string, string, string, stri
   return ['Authorization', `DPoP ${bound}`, 'DPoP', proof];
 }
 
-async function countRequests(instance: ServiceProcess): Promise<number> {
+async function countRequests(instance: OpenedService): Promise<number> {
   const { body } = await call(instance.adminUrl ?? '', { path: '/metrics' });
   const counts = body.matchAll(/^portcullis_requests_total\{.*\} (\d+)$/gm);
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
@@ -329,7 +329,7 @@ describe('straight to an instance, headers of a proxy faked', () => {
     ['trust off', 'false'],
     ['peer not in the list', '192.0.2.0/24,2001:db8::/32'],
   ])('%s', (_, trust) => {
-    let instance: ServiceProcess;
+    let instance: OpenedService;
     beforeAll(async () => {
       instance = await startInstance(trust);
     });

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
-import { startService } from '../support/service-process.ts';
 import { startTestProvider } from '../support/test-provider.ts';
 
 describe('FLUSHALL under two instances', needs('redis-server'), () => {
@@ -13,7 +13,7 @@ describe('FLUSHALL under two instances', needs('redis-server'), () => {
     const [provider, redis] = await Promise.all([startTestProvider(), startTestRedis()]);
     onTestFinished(async () => void (await Promise.all([provider.close(), redis.stop()])));
     const start = async () => {
-      const service = await startService({
+      const service = await openService({
         environment: {
           IDP_DOMAIN: provider.domain,
           IDP_AUDIENCE: provider.audience,

@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
-import { awaitReady, type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const provider = await useTestProvider();
 let folder: string;
-let service: ServiceProcess;
+let service: OpenedService;
 const key = 'k'.repeat(40);
 const closers: (() => unknown)[] = [];
 
@@ -25,8 +26,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-async function start(environment: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
-  const started = await startService({
+async function start(environment: Readonly<Record<string, string>> = {}): Promise<OpenedService> {
+  const started = await openService({
     environment: {
       ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, NODE_EXTRA_CA_CERTS: provider.caFile },
       ...{ LOGOUT_CLIENTS: 'app', ADMIN_KEY_FILE: join(folder, 'key'), ...environment },

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
-import { awaitReady, type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
+import { awaitReady, ServiceStartError } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
@@ -28,7 +29,7 @@ async function start(
   environment: Environment,
   options: { readonly command?: 'serve' | 'gate'; readonly args?: readonly string[] } = {},
 ) {
-  const service = await startService({
+  const service = await openService({
     environment: {
       ISSUER: provider.issuer,
       IDP_AUDIENCE: provider.audience,
@@ -62,17 +63,17 @@ const logout = async (claims: object = {}) =>
   );
 const post = (url: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers } });
-const sendLogout = async (service: ServiceProcess, claims: object = {}) =>
+const sendLogout = async (service: OpenedService, claims: object = {}) =>
   (
     await post(
       `${service.url}/backchannel-logout`,
       new URLSearchParams({ logout_token: await logout(claims) }).toString(),
     )
   ).status;
-const status = async (service: ServiceProcess, bearer: string, path = '/api/private') =>
+const status = async (service: OpenedService, bearer: string, path = '/api/private') =>
   (await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${bearer}` } })).status;
 /** Statuses of many connections, so that each worker has some. */
-const statuses = async (service: ServiceProcess, bearer: string) => {
+const statuses = async (service: OpenedService, bearer: string) => {
   const headers = ['authorization', `Bearer ${bearer}`];
   const responses = await Promise.all(Array.from({ length: 12 }, () => send(service.url, '/api/private', { headers })));
   return [...new Set(responses.map((response) => response.status))];
@@ -158,7 +159,7 @@ describe('', () => {
         },
       }),
     );
-    const service = await startService({
+    const service = await openService({
       environment: {
         ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, SHARED_SIGNALS: file },
         ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile },
@@ -333,7 +334,7 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     const redis = await startTestRedis();
     closers.push(() => redis.stop());
     await redis.kill();
-    const service = await startService({
+    const service = await openService({
       environment: {
         ISSUER: provider.issuer,
         IDP_AUDIENCE: provider.audience,
@@ -388,7 +389,7 @@ describe('settings that cannot work → 78', () => {
       ...(streams !== undefined && { SHARED_SIGNALS: file }),
       ...environment,
     };
-    const error = await startService({ environment: settings }).catch((thrown: unknown) => thrown);
+    const error = await openService({ environment: settings }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ServiceStartError);
     expect((error as ServiceStartError).end.code).toBe(78);
   });

@@ -2,7 +2,8 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Answer, send } from './http-client.ts';
-import { type ServiceProcess, startService } from './service-process.ts';
+import { type OpenedService, openService } from './open-service.ts';
+import { type ServiceProcess, type ServiceProcessOptions, startService } from './service-process.ts';
 import type { TestProvider } from './test-provider.ts';
 
 /** A request of a client, as a proxy tells the gate of it. */
@@ -19,8 +20,8 @@ export interface Asked {
   readonly headers?: readonly string[];
 }
 
-/** A gate in its own process, with rules in a file. */
-export interface GateProcess extends ServiceProcess {
+/** A gate with rules in a file. */
+export interface OpenedGate extends OpenedService {
   /** Replaces the rules in the file. */
   writeRules(rules: unknown): Promise<void>;
   /** Takes the file away and lets something else be put there. */
@@ -30,12 +31,31 @@ export interface GateProcess extends ServiceProcess {
   metrics(): Promise<string>;
 }
 
-/** Starts a gate before the provider; `rules` is what the file holds, as text or to be written in JSON. */
-export async function startGate(
-  provider: TestProvider,
-  rules: unknown,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<GateProcess> {
+/** A gate in its own process. */
+export type GateProcess = OpenedGate & ServiceProcess;
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Opens a gate before the provider, in this process; `rules` is what the file holds, as text or to be written in JSON. */
+export function openGate(provider: TestProvider, rules: unknown, environment?: Environment): Promise<OpenedGate> {
+  return startWith(openService, { provider, rules, environment });
+}
+
+/** Starts a gate in a process of its own. */
+export function startGate(provider: TestProvider, rules: unknown, environment?: Environment): Promise<GateProcess> {
+  return startWith(startService, { provider, rules, environment });
+}
+
+interface GateOptions {
+  readonly provider: TestProvider;
+  readonly rules: unknown;
+  readonly environment: Environment | undefined;
+}
+
+async function startWith<T extends OpenedService>(
+  start: (options: ServiceProcessOptions) => Promise<T>,
+  { provider, rules, environment }: GateOptions,
+): Promise<OpenedGate & T> {
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-gate-'));
   const file = join(folder, 'rules.json');
   const writeRules = async (content: unknown): Promise<void> => {
@@ -45,7 +65,7 @@ export async function startGate(
   };
   await writeRules(rules);
   const removeFolder = () => rm(folder, { recursive: true, force: true });
-  const service = await startService({
+  const service = await start({
     command: 'gate',
     args: ['--rules', file],
     environment: { NODE_EXTRA_CA_CERTS: provider.caFile, ...environment },
@@ -53,7 +73,7 @@ export async function startGate(
     await removeFolder();
     throw error;
   });
-  return Object.assign(Object.create(service) as ServiceProcess, {
+  return Object.assign(Object.create(service) as T, {
     writeRules,
     async replaceRules(put: (path: string) => void) {
       await rm(file, { recursive: true });

@@ -17,12 +17,16 @@ export interface KeptPlace {
   write(text: string): void;
 }
 
+/** The folder of this run. Runs for mutation testing have none; scripts run without Vitest. */
+export function keptFolder(): string | undefined {
+  return process.env['VITEST'] === undefined ? undefined : (inject('keptFolder') as string | undefined);
+}
+
 const taken = new Map<string, number>();
 
 /** Another place of this kind at each call, in the same order for each file; after the last the first comes again. */
 export function nextPlace(kind: string, count: number): KeptPlace {
-  // Runs for mutation testing have none; scripts run without Vitest.
-  const folder = process.env['VITEST'] === undefined ? undefined : (inject('keptFolder') as string | undefined);
+  const folder = keptFolder();
   if (folder === undefined) return { read: () => undefined, write: () => undefined };
   const index = taken.get(kind) ?? 0;
   taken.set(kind, (index + 1) % count);

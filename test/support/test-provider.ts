@@ -10,7 +10,7 @@ import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
 import { afterAll } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
 import { takeRsaKeys } from './rsa-keys.ts';
-import { createTestCertificates } from './tls.ts';
+import { createTestCertificates, takeTrustedCertificates, trustedCaFile } from './tls.ts';
 
 /** The two documents that a resource server fetches. */
 export type ProviderRoute = 'discovery' | 'jwks';
@@ -53,7 +53,7 @@ export interface TestProvider {
   readonly jwksUri: string;
   /** PEM of the authority behind its certificate. */
   readonly ca: string;
-  /** The certificate in a file, for NODE_EXTRA_CA_CERTS. */
+  /** The authority in a file, for NODE_EXTRA_CA_CERTS. */
   readonly caFile: string;
   /** The newest key. */
   readonly kid: string;
@@ -98,6 +98,8 @@ export interface TestProviderOptions {
   readonly host?: string;
   /** Path of the issuer. Default `/`. */
   readonly path?: string;
+  /** False: its authority is unknown to the processes of the run. Default: true. */
+  readonly isTrusted?: boolean;
 }
 
 interface SigningKey {
@@ -121,15 +123,16 @@ export async function useTestProvider(options?: TestProviderOptions): Promise<Te
 /** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
 export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
   const { audience = 'https://api.example.test/', host = '127.0.0.1', path: issuerPath = '/' } = options;
+  const trustedFile = options.isTrusted === false ? undefined : trustedCaFile();
   const base = issuerPath.replace(/\/$/, '');
   const routes: ReadonlyMap<string, ProviderRoute> = new Map([
     [base + paths.discovery, 'discovery'],
     [base + paths.jwks, 'jwks'],
   ]);
-  const certificates = await createTestCertificates();
+  const certificates = await (trustedFile === undefined ? createTestCertificates() : takeTrustedCertificates());
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-provider-'));
-  const caFile = join(folder, 'ca.pem');
-  await writeFile(caFile, certificates.ca);
+  const caFile = trustedFile ?? join(folder, 'ca.pem');
+  if (trustedFile === undefined) await writeFile(caFile, certificates.ca);
 
   const signingKeys = new Map<string, SigningKey>();
   const published: unknown[] = [];

@@ -1,4 +1,6 @@
-import { nextPlace } from './kept.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { keptFolder, nextPlace } from './kept.ts';
 
 /** A certificate authority of one test run and a server certificate that it signed; all PEM. */
 export interface TestCertificates {
@@ -29,6 +31,18 @@ export function createTestCertificates(
   return validity === undefined && hosts.length === 0
     ? takeOrMake('certificates', async () => (await loadMaker()).makeTestCertificates(usual))
     : loadMaker().then(({ makeTestCertificates }) => makeTestCertificates(validity ?? usual, hosts));
+}
+
+/** The certificates whose authority every process of the run trusts. Only in a run, which has {@link trustedCaFile}. */
+export function takeTrustedCertificates(): TestCertificates {
+  const folder = keptFolder() ?? '';
+  return JSON.parse(readFileSync(join(folder, 'trusted.json'), 'utf8')) as TestCertificates; // kept-folder.ts wrote it
+}
+
+/** The authority of {@link takeTrustedCertificates}, for NODE_EXTRA_CA_CERTS; `undefined` outside a run. */
+export function trustedCaFile(): string | undefined {
+  const folder = keptFolder();
+  return folder === undefined ? undefined : join(folder, 'trusted-ca.pem');
 }
 
 /** A certificate for a client, another at each call. */

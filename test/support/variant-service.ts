@@ -1,4 +1,5 @@
 import type { Answer } from './http-client.ts';
+import { type OpenedService, openService } from './open-service.ts';
 import { type LogLine, type ServiceProcess, ServiceStartError, startService } from './service-process.ts';
 import type { TestProvider } from './test-provider.ts';
 
@@ -52,7 +53,16 @@ export function readEnvironment(
   return { VARIANT: name, [names.domain]: domain, [names.audience]: audience, NODE_EXTRA_CA_CERTS: caFile };
 }
 
-/** Starts a variant before a provider; the environment is laid over its settings. */
+/** Opens a variant before a provider, in this process; the environment is laid over its settings. */
+export function openVariant(
+  variant: VariantOnTheWire,
+  provider: Provider,
+  environment: Readonly<Record<string, string | undefined>> = {},
+): Promise<OpenedService> {
+  return openService({ environment: { ...readEnvironment(variant, provider), ...environment } });
+}
+
+/** Starts a variant in a process of its own. */
 export function startVariant(
   variant: VariantOnTheWire,
   provider: Provider,
@@ -62,7 +72,7 @@ export function startVariant(
 }
 
 /** The log line of a refused request. */
-export function findLine(service: ServiceProcess, answer: Answer): Promise<LogLine> {
+export function findLine(service: OpenedService, answer: Answer): Promise<LogLine> {
   const id = answer.headers.get('x-request-id');
   if (id === undefined) throw new Error(`No X-Request-Id in:\n${answer.text}`);
   return service.findLog((line) => line.event === 'request' && line['id'] === id);
@@ -81,7 +91,7 @@ export function findVariant(name: VariantOnTheWire['name']): VariantOnTheWire {
 }
 
 /** The end of a service that must not start; rejects where it does. */
-export async function startInVain(start: Promise<ServiceProcess>): Promise<ServiceStartError> {
+export async function startInVain(start: Promise<OpenedService>): Promise<ServiceStartError> {
   const failure = await start.then(
     () => undefined,
     (error: unknown) => error,

@@ -8,7 +8,7 @@ export function watchReloads(log: Log) {
   let wasRequested = false;
   onSignal('SIGHUP', () => {
     wasRequested = true;
-    for (const reload of reloads) void run(reload, log);
+    for (const reload of reloads) void runReload(reload, log);
   });
   return {
     /**
@@ -18,14 +18,15 @@ export function watchReloads(log: Log) {
     add(reload: () => void | Promise<void>): void {
       reloads.add(reload);
       // During startup a request may arrive between the first read of a file and this call.
-      if (wasRequested) void run(reload, log);
+      if (wasRequested) void runReload(reload, log);
     },
   };
 }
 
 export type Reloads = ReturnType<typeof watchReloads>;
 
-async function run(reload: () => void | Promise<void>, log: Log): Promise<void> {
+/** Runs a function of a reload. The log reports its failure. */
+export async function runReload(reload: () => void | Promise<void>, log: Log): Promise<void> {
   try {
     await reload();
   } catch (error) {

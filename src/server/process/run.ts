@@ -60,8 +60,8 @@ async function runProcesses({ settings, log, environment }: RunOptions, count: n
 
 async function runOne(options: RunOptions, opened: OpenedConsole | undefined): Promise<number> {
   const { log, command } = options;
-  const shutdown = watchSignals();
-  const context = { ...options, reloads: watchReloads(log), metrics: createMetrics() };
+  const { shutdown = watchSignals(), reloads = watchReloads(log) } = options.door ?? {};
+  const context = { ...options, reloads, metrics: createMetrics() };
   const keySource = await openKeyOwner(context);
   const owned = await openRevocations(context);
   const replay = await openReplay(context);
@@ -148,11 +148,12 @@ async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: 
   }
 }
 
-function announce({ log, environment }: RunOptions, url: string, adminUrl: string | undefined): void {
+function announce({ log, environment, door }: RunOptions, url: string, adminUrl: string | undefined): void {
   surviveSupervisor();
   notifySystemd(environment, 'READY=1', log);
   log.write('info', 'listening', { url, admin_url: adminUrl });
-  process.send?.({ type: 'listening', url, adminUrl });
+  if (door === undefined) process.send?.({ type: 'listening', url, adminUrl });
+  else door.announce(url, adminUrl);
 }
 
 /** Accepts connections until the load balancer has noticed that this instance is not ready. */

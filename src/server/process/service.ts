@@ -7,7 +7,9 @@ import type { CreateDecisionWatch, OpenConsole } from '../console/opened-console
 import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/exchange.ts';
 import type { KeySource } from '../keys/service-keys.ts';
+import type { Shutdown } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
 import type { ConnectionLimit } from '../listener/connection-limit.ts';
 import type { HttpServerOptions } from '../listener/http-server.ts';
 import { openTls } from '../listener/open-tls.ts';
@@ -42,6 +44,15 @@ export interface Service {
 export interface RunOptions extends Omit<ProcessContext, 'metrics' | 'reloads'> {
   readonly command: Command;
   readonly openConsole: OpenConsole;
+  /** Default: the signals of this process, and its parent. */
+  readonly door?: ServiceDoor;
+}
+
+/** How a service is stopped and reloaded, and where it announces its addresses. */
+export interface ServiceDoor {
+  readonly shutdown: Shutdown;
+  readonly reloads: Reloads;
+  announce(url: string, adminUrl: string | undefined): void;
 }
 
 export interface Command {

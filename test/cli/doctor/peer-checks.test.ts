@@ -11,15 +11,15 @@ import { passRedisStart, passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
+import type { OpenedService } from '../../support/open-service.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
-import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
+import { findVariant, readEnvironment, openVariant } from '../../support/variant-service.ts';
 import { namesOf, runDoctor } from './run-doctor.ts';
 
 const provider = await useTestProvider();
 let folder: string;
 let credentials: readonly string[];
-let running: ServiceProcess[] = [];
+let running: OpenedService[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-peers-'));
@@ -41,7 +41,7 @@ const environment = () => readEnvironment(findVariant('a'), provider);
 
 /** Two instances with these settings; the flags that name them. */
 async function start(...each: readonly Readonly<Record<string, string>>[]): Promise<readonly string[]> {
-  running = await Promise.all(each.map((more) => startVariant(findVariant('a'), provider, more)));
+  running = await Promise.all(each.map((more) => openVariant(findVariant('a'), provider, more)));
   // Before the keys are there a token gets 503, and no nonce.
   await Promise.all(running.map((service) => service.findLog(({ event }) => event === 'keys_fetched')));
   await passStart();

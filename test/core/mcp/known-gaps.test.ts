@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../../src/adapters/mcp.ts';
 import { createKeySet, type ManagedKeySet } from '../../../src/core/keys/key-set.ts';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
-import { type GateProcess, startGate } from '../../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../../support/gate-process.ts';
 import { send } from '../../support/http-client.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 
@@ -92,13 +92,13 @@ async function openLibrary(): Promise<Protected> {
   };
 }
 
-async function openGate(): Promise<Protected> {
+async function protectByGate(): Promise<Protected> {
   const { server: upstream, url: UPSTREAM } = await listen(serve);
   const rulesFor = ({ policy = {}, ...entries }: Pick<McpAuthOptions, 'policy' | 'tools'>) => ({
     issuers: { staff: { issuer: provider.issuer, audience: resource } },
     rules: [{ id: 'mcp', path: '/mcp', ...policy, mcp: entries }],
   });
-  const start = (rules: object): Promise<GateProcess> => startGate(provider, rules, { UPSTREAM, MCP_SERVER: 'true' });
+  const start = (rules: object): Promise<OpenedGate> => openGate(provider, rules, { UPSTREAM, MCP_SERVER: 'true' });
   const gate = await start(rulesFor({ policy: { scopes: ['mcp'] }, ...maps }));
   return {
     url: gate.url,
@@ -120,7 +120,7 @@ async function openGate(): Promise<Protected> {
 
 describe.each([
   ['library', openLibrary],
-  ['gate', openGate],
+  ['gate', protectByGate],
 ] as const)('%s', (_kind, open) => {
   let opened: Protected;
   beforeAll(async () => {

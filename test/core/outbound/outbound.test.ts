@@ -23,7 +23,7 @@ let provider: TestProvider;
 let outbounds: Outbound[] = [];
 
 beforeAll(async () => {
-  provider = await startTestProvider();
+  provider = await startTestProvider({ isTrusted: false });
 });
 afterEach(() => {
   for (const each of outbounds) each.close();

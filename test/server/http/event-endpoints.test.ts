@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { startGate } from '../../support/gate-process.ts';
+import { openGate } from '../../support/gate-process.ts';
 import { openRaw, readStatuses } from '../../support/http-client.ts';
-import { type ServiceProcess, startService } from '../../support/service-process.ts';
+import { type OpenedService, openService } from '../../support/open-service.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 
 const key = 'k'.repeat(40);
@@ -38,20 +38,20 @@ const rules = () => ({
   issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
   rules: [{ id: 'all', path: '/**' }],
 });
-type Start = (more: Readonly<Record<string, string>>) => Promise<ServiceProcess>;
+type Start = (more: Readonly<Record<string, string>>) => Promise<OpenedService>;
 const commands: readonly (readonly [string, Start])[] = [
   [
     'serve',
     (more) => {
       const { UPLOAD_TIMEOUT: _, ...others } = more;
       const own = { ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience };
-      return startService({ environment: { ...settings, ...own, ...others } });
+      return openService({ environment: { ...settings, ...own, ...others } });
     },
   ],
-  ['the gate beside a proxy', (more) => startGate(provider, rules(), { ...settings, ...more })],
+  ['the gate beside a proxy', (more) => openGate(provider, rules(), { ...settings, ...more })],
   [
     'the gate as the proxy',
-    (more) => startGate(provider, rules(), { ...settings, UPSTREAM: 'http://127.0.0.1:9', ...more }),
+    (more) => openGate(provider, rules(), { ...settings, UPSTREAM: 'http://127.0.0.1:9', ...more }),
   ],
 ];
 
@@ -75,7 +75,7 @@ function open(port: number): ReturnType<typeof openRaw> {
 }
 
 describe.each(commands)('%s: a body of an event', (name, start) => {
-  let service: ServiceProcess;
+  let service: OpenedService;
   beforeAll(async () => {
     service = await start({ UPLOAD_TIMEOUT: '1' });
   });

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../../support/gate-process.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
+import { type OpenedGate, openGate } from '../../support/gate-process.ts';
+import type { OpenedService } from '../../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
-import { findVariant, startVariant } from '../../support/variant-service.ts';
+import { findVariant, openVariant } from '../../support/variant-service.ts';
 
 /** More than the listener discards of a body, and what the sockets on the way may hold in addition. */
 const mostBytes = 80 * 1024 * 1024;
@@ -46,16 +46,16 @@ function sendEndless(url: string, head: string): Promise<Sent> {
 
 describe('a body without an end, on every path of every listener → bounded', { timeout: 60_000 }, () => {
   let provider: TestProvider;
-  let service: ServiceProcess;
-  let gate: GateProcess;
-  let proxy: GateProcess;
+  let service: OpenedService;
+  let gate: OpenedGate;
+  let proxy: OpenedGate;
   beforeAll(async () => {
     provider = await startTestProvider();
     const settings = { LOGOUT_CLIENTS: 'app', ADMIN_PORT: '0', UPLOAD_TIMEOUT: '5' };
-    service = await startVariant(findVariant('a'), provider, settings);
+    service = await openVariant(findVariant('a'), provider, settings);
     const { issuer, audience } = provider;
     const issuers = { main: { issuer, audience } };
-    gate = await startGate(
+    gate = await openGate(
       provider,
       { issuers, rules: [{ id: 'all', path: '/**' }] },
       { ...settings, TRUST_PROXY: '127.0.0.1' },
@@ -64,7 +64,7 @@ describe('a body without an end, on every path of every listener → bounded', {
       { id: 'mcp', path: '/mcp', mcp: { tools: { '*': {} } } },
       { id: 'all', path: '/**' },
     ];
-    proxy = await startGate(
+    proxy = await openGate(
       provider,
       { issuers, rules },
       { ...settings, UPSTREAM: 'http://127.0.0.1:9', MCP_SERVER: 'true' },

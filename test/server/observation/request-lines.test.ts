@@ -1,19 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { docsUrl } from '../../../src/core/failures.ts';
 import { send } from '../../support/http-client.ts';
-import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
+import type { OpenedService } from '../../support/open-service.ts';
+import type { LogLine } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
-import { bearer, findVariant, startVariant } from '../../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
-const services: ServiceProcess[] = [];
+const services: OpenedService[] = [];
 
 afterAll(async () => {
   for (const service of services) await service.stop();
 });
 
-async function start(environment: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
-  const service = await startVariant(findVariant('a'), provider, environment);
+async function start(environment: Readonly<Record<string, string>> = {}): Promise<OpenedService> {
+  const service = await openVariant(findVariant('a'), provider, environment);
   services.push(service);
   return service;
 }
@@ -82,14 +83,14 @@ describe('the line of a request', () => {
 });
 
 /** The line of one call to `/api/private-scoped`, which needs `read:messages`. */
-async function refusedLine(service: ServiceProcess, headers: readonly string[]): Promise<LogLine> {
+async function refusedLine(service: OpenedService, headers: readonly string[]): Promise<LogLine> {
   const from = service.logs.length;
   await send(service.url, '/api/private-scoped', { headers });
   return service.findLog((each) => isRequest(each) && service.logs.indexOf(each) >= from);
 }
 
 describe('the line of a refused request', () => {
-  let service: ServiceProcess;
+  let service: OpenedService;
   const now = () => Math.floor(Date.now() / 1000);
 
   beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type RequestOptions, send } from '../../support/http-client.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
+import type { OpenedService } from '../../support/open-service.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
-import { bearer, findVariant, startVariant, variants } from '../../support/variant-service.ts';
+import { bearer, findVariant, openVariant, variants } from '../../support/variant-service.ts';
 import { words } from '../../support/words.ts';
 
 const provider = await useTestProvider();
@@ -21,13 +21,13 @@ function lastingHeaders({ headers }: Answer): Readonly<Record<string, string>> {
 describe.each(variants)('variant $name', (variant) => {
   const { message, protectedPaths, plain } = variant;
   const foreignPaths = variants.flatMap((each) => each.protectedPaths).filter((path) => !protectedPaths.includes(path));
-  let service: ServiceProcess;
+  let service: OpenedService;
   const call = (path: string, options?: RequestOptions) => send(service.url, path, options);
   const callWith = async (path: string, claims?: Readonly<Record<string, unknown>>, method = 'GET') =>
     call(path, { method, headers: bearer(await provider.sign(claims)) });
 
   beforeAll(async () => {
-    service = await startVariant(variant, provider, { CORS_ORIGINS: ownOrigin });
+    service = await openVariant(variant, provider, { CORS_ORIGINS: ownOrigin });
   });
   afterAll(() => service.stop());
 
@@ -278,12 +278,12 @@ describe.each(variants)('variant $name', (variant) => {
 });
 
 describe('variant A', () => {
-  let service: ServiceProcess;
+  let service: OpenedService;
   const profile = async (claims: Readonly<Record<string, unknown>>) =>
     (await send(service.url, '/api/profile', { headers: bearer(await provider.sign(claims)) })).json;
 
   beforeAll(async () => {
-    service = await startVariant(findVariant('a'), provider, { CUSTOM_CLAIM: 'https://my.example.test/plan' });
+    service = await openVariant(findVariant('a'), provider, { CUSTOM_CLAIM: 'https://my.example.test/plan' });
   });
   afterAll(() => service.stop());
 
@@ -357,7 +357,7 @@ describe('protected resource metadata', () => {
     ['B', b, {}, dpopOff],
     ['B, DPoP allowed', b, { DPOP_ENABLED: 'true' }, dpopOn],
   ] as const)('variant %s → members of RFC 9728 §2', async (_, variant, environment, dpop) => {
-    const service = await startVariant(variant, provider, { ...environment, ADMIN_PORT: 'off' });
+    const service = await openVariant(variant, provider, { ...environment, ADMIN_PORT: 'off' });
     const { status, headers, json } = await send(service.url, metadataPath);
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json');
@@ -373,7 +373,7 @@ describe('protected resource metadata', () => {
   });
 
   it.each(variants)('variant $name, DOCS=false → 404 for the documents, no word of them', async (variant) => {
-    const service = await startVariant(variant, provider, { DOCS: 'false' });
+    const service = await openVariant(variant, provider, { DOCS: 'false' });
     for (const path of ['/openapi.json', '/docs']) {
       const { status, json } = await send(service.url, path);
       expect(status).toBe(404);
@@ -385,7 +385,7 @@ describe('protected resource metadata', () => {
 });
 
 it.each([{}, { sub: null }])('SUBJECT=optional, a token with sub %j → variant A has no user_id', async (claims) => {
-  const service = await startVariant(findVariant('a'), provider, { SUBJECT: 'optional' });
+  const service = await openVariant(findVariant('a'), provider, { SUBJECT: 'optional' });
   const headers = bearer(await provider.sign({ sub: undefined, ...claims }));
   const { status, json } = await send(service.url, '/api/private', { headers });
   await service.stop();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../../../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../../../support/gate-process.ts';
 import { exchange, readStatuses } from '../../../support/http-client.ts';
 import { awaitReady } from '../../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../../support/test-provider.ts';
@@ -14,7 +14,7 @@ const last = 'Connection: close\r\n';
 const webSocket = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
 let provider: TestProvider;
 let stranger: TestProvider;
-let gate: GateProcess;
+let gate: OpenedGate;
 let folder: string;
 let file: string;
 let seen = 0;
@@ -45,7 +45,7 @@ beforeAll(async () => {
       { id: 'notes', path: '/notes/**' },
     ],
   };
-  gate = await startGate(provider, rules, {
+  gate = await openGate(provider, rules, {
     ...{ AUDIT_LOG: file, LOG_IDENTITY: '', LOG_IDENTITY_SECRET: secret, LOGOUT_CLIENTS: 'app' },
     UPSTREAM: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
   });
