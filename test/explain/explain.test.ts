@@ -1,125 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
-import { AccessError } from '../../src/core/failures.ts';
 import type { DpopMode } from '../../src/core/http/credentials.ts';
 import type { KeySet } from '../../src/core/keys/key-set.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { bindingChecks, claimChecks } from '../../src/core/token/claims.ts';
 import { explain } from '../../src/explain/explain.ts';
-import type { Explanation } from '../../src/explain/explanation.ts';
 import { formatExplanation } from '../../src/explain/terminal-text.ts';
-import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
-import { findLeaks } from '../support/leaks.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
 
 const url = 'https://api.test/orders';
-const cookie = 'session=0123456789abcdef0123456789abcdef';
-const secret = 'a secret of the nonces that nobody may see';
 const policy: Policy = { scopes: ['read:messages'] };
 const issuer = createTestIssuer();
 
-type Headers = Readonly<Record<string, string>>;
-
-function requestOf(headers: Headers, method = 'GET') {
-  return new Request(url, { method, headers: { ...headers, host: 'api.test', cookie } });
+function requestOf(headers: Readonly<Record<string, string>>) {
+  return new Request(url, { headers: { ...headers, host: 'api.test' } });
 }
 
-/** Output in every format must not have 16 characters of these in a row. */
-function secretsOf(headers: Headers): readonly string[] {
-  const parts = Object.values(headers).flatMap((value) => value.split(/[\s.]/));
-  return [...parts.filter((part, index) => part.length >= 16 && (index % 3 === 0 || parts.length < 4)), cookie, secret];
-}
-
-function leaks(explanation: Explanation, headers: Headers): readonly string[] {
-  return findLeaks(secretsOf(headers), [JSON.stringify(explanation), formatExplanation(explanation)]);
-}
-
-/** Both say the same, and the first check that fails has that reason. */
-async function expectSame(server: ResourceServer, request: Request, headers: Headers): Promise<string | undefined> {
-  const explanation = await explain(server, request, policy);
-  const judged = await server.judge(request, policy);
-  const reason = judged instanceof AccessError ? judged.reason : undefined;
-  expect(explanation.reason).toBe(reason);
-  expect(explanation.checks.find(({ verdict }) => verdict === 'fail')?.reason).toBe(reason);
-  if (reason !== undefined) expect(explanation.status).toBe(server.describeRefusal(judged, request).status);
-  expect(leaks(explanation, headers)).toEqual([]);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
-  expect(formatExplanation(explanation)).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/);
-  return reason;
-}
-
-const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
 const makeServer = (mode: DpopMode, more: object = {}): ResourceServer =>
   createResourceServer({ issuers: [issuer], audience: issuer.audience, dpop: { mode }, ...more });
 
 describe('a dry run gives the reason of the refusal', () => {
-  describe.each(modes)('DPoP %s', (mode) => {
-    const servers = [
-      makeServer(mode),
-      makeServer(mode, { profile: 'rfc9068' }),
-      makeServer(mode, { clientCertificate: 'tls' }),
-    ];
-
-    it('a valid request, no credentials, and credentials of every shape', async () => {
-      const token = issuer.token({ scope: 'read:messages' });
-      const values = [
-        token,
-        `Bearer ${token}`,
-        `bearer  ${token}`,
-        `DPoP ${token}`,
-        'Bearer',
-        'Bearer ',
-        'Basic YTpi',
-        `Bearer ${token}, Bearer ${token}`,
-        `Bearer "${token}"`,
-        'Bearer undefined',
-        `Bearer ${'x'.repeat(9000)}`,
-        '',
-      ];
-      for (const server of servers) {
-        for (const authorization of values) await expectSame(server, requestOf({ authorization }), { authorization });
-        await expectSame(server, requestOf({}), {});
-        const both = { authorization: `Bearer ${token}`, dpop: 'x' };
-        await expectSame(server, requestOf(both), both);
-      }
-    });
-
-    it.each(tokenFlaws)('%s, by itself and with the claims of every other flaw of claims', async (flaw) => {
-      const others = [
-        {},
-        { aud: 'https://other.test/' },
-        { exp: 1 },
-        { exp: 'x' },
-        { nbf: 1e10 },
-        { iat: undefined },
-        { iat: 1e10 },
-        { sub: 1 },
-        { scope: ['x'] },
-        { scope: undefined },
-        { at_hash: 'x' },
-        { cnf: 1 },
-        { cnf: { jkt: 'x'.repeat(43) } },
-        { cnf: { 'x5t#S256': 'x'.repeat(43) } },
-        { iss: 'https://other.test/' },
-      ];
-      for (const claims of others) {
-        const authorization = `Bearer ${issuer.flawed(flaw, { scope: 'read:messages', ...claims })}`;
-        for (const server of servers) await expectSame(server, requestOf({ authorization }), { authorization });
-      }
-    });
-
-    it.each(proofFlaws)('a proof with %s, with a valid token and an expired one', async (flaw) => {
-      const client = issuer.dpopClient();
-      for (const server of [...servers, makeServer(mode, { dpop: { mode, nonces: createNonces({ secret }) } })]) {
-        for (const claims of [{ scope: 'read:messages' }, { scope: 'read:messages', exp: 1 }, {}]) {
-          const headers = client.headers({ url, flaw, token: client.token(claims) });
-          await expectSame(server, requestOf(headers), headers);
-        }
-      }
-    });
-  });
-
   it('two flaws → the reason is the first of the refusal, and the second is reported too', async () => {
     const authorization = `Bearer ${issuer.token({ aud: 'https://api.test', exp: 1, scp: ['read:messages'] })}`;
     const { checks, reason } = await explain(makeServer('allowed'), requestOf({ authorization }), policy);
