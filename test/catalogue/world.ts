@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signBytes, writeCompact } from '../../src/core/jose/sign.ts';
 import { send } from '../support/http-client.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
 import {
   hashToken,
@@ -14,7 +15,6 @@ import {
   thumbprintOf,
 } from '../support/proofs.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
-import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { openVariant, variants } from '../support/variant-service.ts';
 import type { ServiceName } from './row.ts';

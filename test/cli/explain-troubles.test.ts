@@ -3,7 +3,7 @@ import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { findLine, findVariant, readEnvironment, openVariant } from '../support/variant-service.ts';
+import { findLine, findVariant, openVariant, readEnvironment } from '../support/variant-service.ts';
 
 let provider: TestProvider;
 let service: OpenedService;

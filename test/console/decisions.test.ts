@@ -14,8 +14,8 @@ import {
 import { createDpopClient } from '../support/dpop-client.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { passStart } from '../support/pass-start.ts';
 import type { OpenedService } from '../support/open-service.ts';
+import { passStart } from '../support/pass-start.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 

@@ -9,9 +9,9 @@ import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
+import { openService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
-import { openService } from '../support/open-service.ts';
 
 describe('the page of the console in a browser', needs('chromium'), () => {
   let dev: DevProcess;

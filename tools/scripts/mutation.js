@@ -50,7 +50,10 @@ function formatChange(source, { location: { start, end }, replacement }) {
     const line = code.replace(/\s+/g, ' ').replaceAll('`', 'ˋ').replaceAll('|', '¦');
     return `\`${line.length > 160 ? `${line.slice(0, 160)}…` : line}\``;
   };
-  return `${show(lines.join('\n'))} → ${show(replacement)}`;
+  const changed = lines.join('\n');
+  // A short literal is not found without its line.
+  const shown = changed.length < 8 ? `${changed} in ${source.split('\n')[start.line - 1].trim()}` : changed;
+  return `${show(shown)} → ${show(replacement)}`;
 }
 
 const counts = { Killed: 0, Timeout: 0, Survived: 0, NoCoverage: 0 };
@@ -72,7 +75,8 @@ const row = `| \`${part}\` | ${detected + survivors.length} | ${detected} | ${ex
 console.log([...survivors.map(({ row: line }) => line), row].join('\n'));
 
 if (values.write) {
-  const isOfPart = (line) => line.startsWith(`| \`${part}\``) || line.startsWith(`| \`src/${part}/`);
+  const isOfPart = (line) =>
+    [`${part}\``, `src/${part}/`, `src/${part}:`].some((start) => line.startsWith(`| \`${start}`));
   /** Replaces the lines of the folder in a table, which stays sorted. */
   const fill = (into, name, rows) =>
     into.replace(new RegExp(`(<!-- ${name} -->\n(?:.*\n){2})([^]*?)(?=<!-- end -->)`), (_, head, old) => {

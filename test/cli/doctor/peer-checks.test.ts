@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../../tools/shared/network.js';
+import type { OpenedService } from '../../support/open-service.ts';
 import { passRedisStart, passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
-import type { OpenedService } from '../../support/open-service.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
-import { findVariant, readEnvironment, openVariant } from '../../support/variant-service.ts';
+import { findVariant, openVariant, readEnvironment } from '../../support/variant-service.ts';
 import { namesOf, runDoctor } from './run-doctor.ts';
 
 const provider = await useTestProvider();
