@@ -210,34 +210,6 @@ for (const variant of ['a', 'b'] as const) {
   });
 }
 
-describe('proofs', () => {
-  const service = useService('a', () => ({}));
-
-  it.each([
-    ['scheme', (url: URL) => `https://${url.host}/api/private`, 'TRUST_PROXY with X-Forwarded-Proto'],
-    ['host', (url: URL) => `http://api.example:${url.port}/api/private`, 'TRUST_PROXY with X-Forwarded-Host'],
-    ['prefix', (url: URL) => `http://${url.host}/gate/api/private`, 'TRUST_PROXY with X-Forwarded-Prefix'],
-    [
-      'scheme, host and prefix',
-      () => 'https://api.example/gate/api/private',
-      'TRUST_PROXY with X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix',
-    ],
-    ['path', (url: URL) => `http://${url.host}/api/profile`, 'path'],
-  ])('htu with another %s → 401; the log has both URLs and what to mend', async (_what, makeHtu, hint) => {
-    const url = at(service());
-    const htu = makeHtu(new URL(url));
-    const answer = await client.call(url, { headers: client.headers(bound, { url: htu }) });
-    expect(answer.status).toBe(401);
-    expect(answer.body).not.toContain(htu);
-    expect(await findLine(service(), answer)).toMatchObject({
-      reason: 'proof_url_mismatch',
-      expected: url,
-      received: htu,
-      hint,
-    });
-  });
-});
-
 describe('DPOP_NONCE=required', () => {
   const secret = randomUUID() + randomUUID();
   const nonces = (value: string) => () => ({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: value });

@@ -31,7 +31,7 @@ export interface OpenedGate extends OpenedService {
   metrics(): Promise<string>;
 }
 
-/** A gate in its own process. */
+/** A gate that is a process. */
 export type GateProcess = OpenedGate & ServiceProcess;
 
 type Environment = Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export function openGate(provider: TestProvider, rules: unknown, environment?: E
   return startWith(openService, { provider, rules, environment });
 }
 
-/** Starts a gate in a process of its own. */
+/** Starts a gate in its own process. */
 export function startGate(provider: TestProvider, rules: unknown, environment?: Environment): Promise<GateProcess> {
   return startWith(startService, { provider, rules, environment });
 }

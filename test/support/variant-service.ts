@@ -62,7 +62,7 @@ export function openVariant(
   return openService({ environment: { ...readEnvironment(variant, provider), ...environment } });
 }
 
-/** Starts a variant in a process of its own. */
+/** Starts a variant in its own process. */
 export function startVariant(
   variant: VariantOnTheWire,
   provider: Provider,

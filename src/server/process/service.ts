@@ -48,7 +48,7 @@ export interface RunOptions extends Omit<ProcessContext, 'metrics' | 'reloads'> 
   readonly door?: ServiceDoor;
 }
 
-/** How a service is stopped and reloaded, and where it announces its addresses. */
+/** The stop and reload requests of a service, and the receiver of its addresses. */
 export interface ServiceDoor {
   readonly shutdown: Shutdown;
   readonly reloads: Reloads;
