@@ -17,8 +17,8 @@ afterAll(async () => {
   await Promise.all(providers.map((provider) => provider.close()));
 });
 
-async function openProvider(): Promise<TestProvider> {
-  const provider = await startTestProvider();
+async function openProvider(isTrusted = true): Promise<TestProvider> {
+  const provider = await startTestProvider({ isTrusted });
   providers.push(provider);
   return provider;
 }
@@ -154,7 +154,7 @@ describe.concurrent('a provider at the start', { timeout: 40_000 }, () => {
 
   it('untrusted certificate → A is not ready and says so, B exits 69', async () => {
     const provider = await openProvider();
-    const strange = await openProvider();
+    const strange = await openProvider(false);
     const untrusted = { ...provider, audience: provider.audience, domain: provider.domain, caFile: strange.caFile };
     const inVain = startInVain(open('b', untrusted));
     const service = await open('a', untrusted);
