@@ -8,7 +8,7 @@ import { openScene } from '../../bench/scene.js';
 const file = (name) => fileURLToPath(new URL(name, import.meta.url));
 const main = file('../../../build/cli/main.js');
 /** Requests that are recorded: what only some of them execute, such as a timer, is not on the path. */
-const requests = 5;
+const requests = 20;
 
 /** The paths of CONTRIBUTING.md. `most`: modules that each may have; it may only fall, to `aim`. */
 export const paths = {
