@@ -14,7 +14,7 @@ export function writeTryCommand(options: TryOptions, url: URL, nonce: string | u
     const owner = '--sub "$ID" --claim "sid=$ID"';
     const ended = `npx portcullis token --logout ${logout.includes('sid') ? owner : '--sub "$ID"'}`;
     const endpoint = new URL('/backchannel-logout', url).href;
-    return `ID="try-$(date +%s)"; TOKEN="$(${token} ${owner})"; ${call}; echo; curl -s -d "logout_token=$(${ended})" ${endpoint}; ${call}`;
+    return `ID="try-$(date +%s)-$$"; TOKEN="$(${token} ${owner})"; ${call}; echo; curl -s -d "logout_token=$(${ended})" ${endpoint}; ${call}`;
   }
   if (isBound === undefined) return `${curl} -H "Authorization: Bearer $(${token})" ${target}`;
   const proof = `${method === 'GET' ? '' : ` --method ${method}`}${nonce === undefined ? '' : ` --nonce ${quoteIfNeeded(nonce)}`}`;

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ProviderError, type ProviderFailure, toProviderError } from '../../../src/core/outbound/provider-error.ts';
+import {
+  describeFailure,
+  ProviderError,
+  type ProviderFailure,
+  toProviderError,
+} from '../../../src/core/outbound/provider-error.ts';
 
 /** An error with a code, and perhaps with another behind it. */
 const coded = (code: unknown, cause?: unknown): Error =>
@@ -110,6 +115,11 @@ describe('whatever was thrown', () => {
   ])('%s', (_, thrown, code) => {
     expect(toProviderError(thrown).message.endsWith(` (${code})`)).toBe(true);
   });
+
+  it('before a request → without an address', () =>
+    expect(describeFailure(new ProviderError('closed'))).toBe(
+      'The key set was closed. Nothing: this process was stopping.',
+    ));
 
   it('an error that is its own cause → reported once', () => {
     const thrown = coded('ECONNRESET');

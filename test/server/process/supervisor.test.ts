@@ -186,8 +186,14 @@ describe('two processes', { timeout: 60_000 }, () => {
     const [{ url }] = (await once(child, 'message')) as [{ readonly url: string }];
     socket.close();
     expect(url).toBe(`http://127.0.0.1:${socket.port}`);
-    const before = findChildren(child.pid ?? 0);
-    for (const pid of before) process.kill(pid, 'SIGKILL');
+    await expect.poll(() => readFile(notes, 'utf8').catch(() => '')).toContain('READY=1');
+    for (const pid of findChildren(child.pid ?? 0)) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // The notification was a child too, and has ended.
+      }
+    }
     const answer = await send(url, '/api/public'); // waits in the socket for the next process
     expect(answer.status).toBe(200);
     child.kill('SIGTERM');
