@@ -4,7 +4,7 @@ import { isolatedFiles } from './test/support/isolated-files.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
 
-const ofEach = {
+export const ofEach = {
   // A busy machine needs longer than the second that is the default.
   expect: { poll: { timeout: 15_000 } },
   testTimeout: 60_000,

@@ -8,7 +8,7 @@ const blocks = pages.filter((page) => page !== referencePage).flatMap(readCodeBl
 const isScript = ({ language }: { readonly language: string }) => /^(?:ts|js|typescript|javascript)$/.test(language);
 const scripts = blocks.filter(isScript);
 
-// That they compile and run is tested with the packed package: `examples/packed-pages.test.ts`.
+// That they compile and run is tested with the packed package: `examples/test/page-blocks.test.ts`.
 describe('blocks of code in the documentation', () => {
   it('are found', () => {
     expect(new Set(scripts.map(({ page }) => page)).size).toBeGreaterThan(10);

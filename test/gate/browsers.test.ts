@@ -8,8 +8,6 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport as McpTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Browser } from 'playwright-core';
-import { Server as SocketServer } from 'socket.io';
-import { io as connectSocket } from 'socket.io-client';
 import { Agent, EventSource } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -39,7 +37,6 @@ async function startUpstream() {
     /** Event streams so far. */
     streams: 0,
     mcp: undefined as McpTransport | undefined,
-    server,
     async close() {
       for (const each of sockets.clients) each.terminate();
       server.closeAllConnections();
@@ -47,8 +44,6 @@ async function startUpstream() {
     },
   };
   server.on('upgrade', (incoming, socket, head) => {
-    // The server of socket.io has its own listener.
-    if (incoming.url?.includes('socket.io')) return;
     state.last = incoming;
     sockets.handleUpgrade(incoming, socket, head, (each) => each.send(linesOf(incoming).join(' | ')));
   });
@@ -268,21 +263,6 @@ describe('an open stream whose token expires', { timeout: 30_000 }, () => {
     const [code] = await once(await open(await short()), 'close');
     expect(code).toBe(1006);
     (await open(token)).terminate();
-  });
-
-  it('socket.io → transport close, and it connects again by itself with the new token', async () => {
-    const server = new SocketServer(upstream.server, { path: '/token/socket.io' });
-    const options = { path: '/token/socket.io', transports: ['websocket'], reconnectionDelay: 20 };
-    const client = connectSocket(gate.url, { ...options, protocols: ['bearer', await short()] });
-    const seen: string[] = [];
-    client.on('connect', () => seen.push('connect'));
-    client.on('disconnect', (reason) => {
-      seen.push(reason);
-      client.io.opts.protocols = ['bearer', token];
-    });
-    await expect.poll(() => seen, { timeout: 15_000 }).toEqual(['connect', 'transport close', 'connect']);
-    client.close();
-    server.disconnectSockets(true); // its close would close the server of all
   });
 
   /** An EventSource that authorizes each connection with the next token, the last one again. */

@@ -3,7 +3,7 @@ import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.
 import type { Launched } from './launch.ts';
 import { createStarts, runtimeWords } from './starts.ts';
 
-// Part of `npm run runtimes -- workerd` alone: on Node the file is started by test/examples/frameworks.test.ts.
+// Part of `npm run runtimes -- workerd` alone: on Node the file is started by examples/test/frameworks.test.ts.
 
 let issuer: ListeningIssuer;
 let launched: Launched | undefined;

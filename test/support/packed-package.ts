@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +16,8 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** A folder of this run, outside the repository. */
     packedFolder: string;
+    /** Folders with packages, in addition to `node_modules`, and before it. */
+    moduleFolders?: readonly string[];
   }
 }
 
@@ -94,11 +96,21 @@ export async function installOnce(shared: string): Promise<void> {
   const modules = join(shared, 'node_modules');
   await doOnce(modules, async () => {
     await unpack(await pack(shared), join(modules, 'portcullis'));
-    for (const name of await readdir(join(root, 'node_modules'))) {
-      if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(modules, name));
+    for (const folder of [...(inject('moduleFolders') ?? []), 'node_modules']) {
+      for (const name of await listPackages(join(root, folder))) {
+        const link = join(modules, name);
+        await mkdir(dirname(link), { recursive: true });
+        if (!existsSync(link)) await symlink(join(root, folder, name), link);
+      }
     }
     return '';
   });
+}
+
+/** Names of the packages that npm installed into a folder, without those that only one of them uses. */
+async function listPackages(folder: string): Promise<readonly string[]> {
+  const { packages } = JSON.parse(await readFile(join(folder, '.package-lock.json'), 'utf8')) as { packages: object }; // npm's
+  return Object.keys(packages).flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)$/.exec(path)?.[1] ?? []);
 }
 
 /**

@@ -1,4 +1,4 @@
-// Installs the packages of a tool if they differ from its lock file.
+// node tools/bench/install.js [FOLDER]: installs the packages of a tool if they differ from its lock file.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -30,3 +30,5 @@ export function installPackages(folder = bench) {
     stdio: 'inherit',
   });
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) installPackages(process.argv[2]);

@@ -80,7 +80,7 @@ function release() {
   for (const [kind, entries] of kinds) console.log(`  ${kind}: ${entries.length} entries`);
   if (!values['skip-package']) {
     console.log('\nThe packed tarball:');
-    execFileSync(process.execPath, ['tools/scripts/check-package.js'], { stdio: 'inherit' });
+    execFileSync(process.execPath, ['tools/package/main.js'], { stdio: 'inherit' });
   }
   for (const problem of problems) console.error(`problem: ${problem}`);
   if (problems.length > 0) return 1;

@@ -86,14 +86,16 @@ const lines: Readonly<Record<string, string>> = {
   'tools/faults': 'the service under faults',
   'tools/fuzz': 'the fuzzer and its corpus',
   'tools/load': 'load generators: wrk, streams at a rate or at full rate, thousands of connections',
+  'tools/mutation': 'mutation testing',
+  'tools/package': 'checks of the packed package',
   'tools/prose': 'the house style: banned expressions and their counts',
   'tools/providers': 'identity providers, each set up as `docs/providers.md` says, before the library',
   'tools/release': 'version, changelog, tag and public declarations of a release',
-  'tools/scripts': 'bundling, checks of the package, figures',
+  'tools/scripts': 'bundling, checks of the image, figures',
   'tools/shared': 'processes, ports, providers, Redis, tokens and statistics of the tools',
   deploy: 'proxies, images, manifests, alert rules',
   docs: 'for users; `docs/evidence` is generated and not in the package',
-  examples: 'an example for each framework, and recipes',
+  examples: 'an example for each framework, and recipes, with their tests and packages',
   schema: 'JSON schemas of rules, explanations and the audit trail',
 };
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { buildPages } from '../../test/support/packed-pages.ts';
+import { passStart } from '../../test/support/pass-start.ts';
 import { findFreePort } from '../../tools/shared/network.js';
-import { buildPages } from '../support/packed-pages.ts';
-import { passStart } from '../support/pass-start.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const audience = 'https://api.example.com/';
@@ -83,11 +83,11 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   child.kill();
-  throw new Error(`${file} does not answer: ${complaint}`);
+  throw new Error(`${file} does not respond: ${complaint}`);
 }
 
-it('every example is started here, except MCP, recipes and the test kit, which have their own tests', async () => {
-  const others = ['local-provider', 'mcp', 'recipes', 'testing'];
+it('every example is started here, except those with tests of their own', async () => {
+  const others = ['local-provider', 'mcp', 'recipes', 'testing', 'node_modules', 'test'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   expect([...new Set([...examples.map(({ name }) => name), ...others])].toSorted()).toEqual(names.toSorted());

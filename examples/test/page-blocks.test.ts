@@ -5,10 +5,10 @@ import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type NamedIssuers, startNamedIssuers } from '../support/named-issuers.ts';
-import { buildPages, placeOf, scripts } from '../support/packed-pages.ts';
-import { needs } from '../support/programs.ts';
-import { startTestRedis } from '../support/redis.ts';
+import { type NamedIssuers, startNamedIssuers } from '../../test/support/named-issuers.ts';
+import { buildPages, placeOf, scripts } from '../../test/support/packed-pages.ts';
+import { needs } from '../../test/support/programs.ts';
+import { startTestRedis } from '../../test/support/redis.ts';
 
 /** The result of a module: the port of its application, if it has one, or its error. */
 interface Outcome {
@@ -111,7 +111,7 @@ async function stop(running: ChildProcess | undefined): Promise<void> {
 beforeAll(async () => {
   ({ folder } = await buildPages());
   issuers = await startNamedIssuers([idp.host, auth0.host], audience);
-  await copyFile('test/examples/page-runner.js', join(folder, 'page-runner.js'));
+  await copyFile('examples/test/page-runner.js', join(folder, 'page-runner.js'));
   await writeFile(join(folder, 'named-issuers.pem'), issuers.ca);
   // Two pages show how keys in PEM are read.
   await writeFile(join(folder, 'public-key.pem'), publicKey);
@@ -124,7 +124,8 @@ afterAll(async () => {
 });
 
 describe('blocks of code on the pages, run with the packed package', () => {
-  it('every one runs', () => {
+  it('every one compiles, strictly, and runs', async () => {
+    expect((await buildPages()).errors).toEqual([]);
     expect(modules.length).toBeGreaterThan(35);
     expect([...outcomes.values()].filter(({ error }) => error !== undefined)).toEqual([]);
   });

@@ -3,8 +3,9 @@
 // docs/evidence/mutation.md. Reasons in that page are written by hand, and stay.
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Stryker } from '@stryker-mutator/core';
+import { installPackages } from '../bench/install.js';
 
 const page = 'docs/evidence/mutation.md';
 const { values, positionals } = parseArgs({
@@ -17,6 +18,9 @@ process.env.MUTATE = part;
 const report = values.report ?? `reports/mutation/${part.replaceAll('/', '-')}.json`;
 
 if (values.report === undefined) {
+  installPackages(fileURLToPath(new URL('.', import.meta.url)));
+  const name = '@stryker-mutator/core'; // the compiler does not look for what is installed here
+  const { Stryker } = await import(name);
   await new Stryker({
     mutate: [`src/${part}${part.endsWith('.ts') ? '' : '/*.ts'}`, '!src/**/*redis*.ts'],
     testRunner: 'vitest',

@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 import type { ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildPages } from '../support/packed-pages.ts';
+import { buildPages } from '../../test/support/packed-pages.ts';
 
 // The code of the pages, with the packed package.
 const packed = await buildPages();

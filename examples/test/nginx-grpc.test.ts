@@ -9,11 +9,11 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
-import { needs } from '../support/programs.ts';
-import { edges, type ProxyServer, startEdge } from '../support/proxy-server.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { createTestCertificates } from '../support/tls.ts';
+import { type OpenedGate, openGate } from '../../test/support/gate-process.ts';
+import { needs } from '../../test/support/programs.ts';
+import { edges, type ProxyServer, startEdge } from '../../test/support/proxy-server.ts';
+import { startTestProvider, type TestProvider } from '../../test/support/test-provider.ts';
+import { createTestCertificates } from '../../test/support/tls.ts';
 
 const text = {
   requestSerialize: (value: string) => Buffer.from(value),

@@ -2,14 +2,19 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
+import { installPackages } from '../bench/install.js';
 import { makeFolder } from '../shared/folder.js';
 
 /** Maximum size of `npm install portcullis` in an empty folder, with this package. The README has the same numbers. */
 const maxPackages = 8;
 const maxMebibytes = 13;
 const promise = `at most ${maxPackages} packages and ${maxMebibytes} MiB`;
+
+/** Packages that `npm ci` installs in the repository. */
+const maxDevelopment = 350;
 
 /** Size of the unpacked package, in bytes, without its dependencies. */
 const maxUnpacked = 2_700_000;
@@ -140,8 +145,11 @@ const nodeBound = packed.files.filter(
 if (nodeBound.length > 0)
   throw new Error(`declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
 
-console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
-console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
+const here = fileURLToPath(new URL('.', import.meta.url));
+installPackages(here);
+const linters = join(here, 'node_modules/.bin');
+console.log(run(join(linters, 'publint'), ['--strict', tarball], '.').trim());
+console.log(run(join(linters, 'attw'), [tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
 
 writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
 run('npm', ['install', tarball], folder);
@@ -193,6 +201,12 @@ const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).
 const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
 const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
 if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
+const fits = (named, own) => named?.includes(own) ?? true;
+const onLinux = locked.filter(
+  ([name, { os, cpu, libc }]) => name !== '' && fits(os, 'linux') && fits(cpu, 'x64') && fits(libc, 'glibc'),
+);
+console.log(`npm ci in the repository, on Linux: ${onLinux.length} packages (at most ${maxDevelopment})`);
+if (onLinux.length > maxDevelopment) throw new Error('npm ci in the repository installs too much');
 const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
 if (unverified.length > 0)
   throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
