@@ -47,6 +47,13 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
     reporters: ['default', new SummaryReporter()],
+    // Processes that tests kill reset the pipes of this process, also between two tests. A reset of a TCP connection that no
+    // code handles still fails the run.
+    onUnhandledError: (error) => {
+      if (error.message !== 'read ECONNRESET' || error.stack?.includes('Pipe.onStreamRead') !== true) return true;
+      process.stderr.write('A pipe of a process that was killed was reset.\n');
+      return false;
+    },
     coverage: {
       provider: 'v8',
       include: ['src/**'],

@@ -420,7 +420,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(42_307);
   });
 
-  it('tests: at most 75,516 lines; tools: at most 12,930', () => {
+  it('tests: at most 75,518 lines; tools: at most 12,930', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -429,7 +429,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(75_516);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(75_518);
     expect(countBelow('tools')).toBeLessThanOrEqual(12_930);
   });
 

@@ -154,6 +154,8 @@ export function superviseChild(child: ChildProcess): Promise<ProcessEnd> {
   // Killed outright, it could not end its own children, such as the workers of nginx.
   const end = (): void => void child.kill('SIGTERM');
   process.once('exit', end);
+  // A process that is killed can reset its pipes. What it has written is read.
+  for (const pipe of [child.stdout, child.stderr]) pipe?.on('error', () => undefined);
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {
