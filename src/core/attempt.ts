@@ -17,7 +17,7 @@ export function attempt<A extends readonly unknown[], T>(
   return undefined;
 }
 
-/** Settles like a promise, or after so many seconds like what `late` returns. */
+/** Settles like the promise or, after a number of seconds, like the result of `late`. */
 export async function limitTime<T>(promised: PromiseLike<T>, seconds: number, late: () => T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {

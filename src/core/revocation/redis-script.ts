@@ -128,7 +128,7 @@ export async function writeRecords(
   return { identity: String(identity), foreign: Number(foreign) };
 }
 
-/** Reads all records, and `foreign` values that are none, as keys and values in turn. */
+/** Reads all values, records and `foreign` ones, as keys and values in turn. */
 export async function* scanRecords(commands: RedisCommands) {
   let cursor = '0';
   do {
