@@ -3,7 +3,10 @@ import type { Reporter } from 'vitest/node';
 
 /** Tests in process of a folder of `src` whose tests are not only those at the same path below `test`. */
 const testsOf: Readonly<Record<string, readonly string[]>> = {
-  'gate/match': ['gate/{rule-*,request-path,rules-reader,unreachable-rules,gate}', 'differential/rule-ranking'],
+  'gate/match': [
+    'gate/{rule-*,request-path,rules-reader,unreachable-rules,gate}',
+    ...['gate/conditions/condition', 'differential/rule-ranking'],
+  ],
   'gate/identity': ['gate/{assertions,issuer-entries,gate}', 'core/assertion/*', 'properties/identity-headers'],
   'gate/rules': ['gate/{rule-*,rules-*,unreachable-rules,configurations}', 'gate/{rules,conditions}/*'],
   'gate/proxy': ['gate/{event-boundary,interim-responses,own-connections,response-heads,reverse-proxy*}'],

@@ -35,7 +35,7 @@ const searches = {
   'getting started': /\/getting-started/,
   roles: /\/(?:library|providers)/,
   'custom claims': /\/(?:library|providers|gate\/rules)/,
-  websocket: /\/(?:recipes|gate\/as-the-proxy)/,
+  websocket: /\/(?:recipes|gate\/proxies)/,
   keycloak: /\/providers/,
 };
 /** Violations inside the search button and the sidebar of VitePress's default theme. */
@@ -93,7 +93,7 @@ export async function checkSite(screenshots) {
         }
       }
     }
-    problems.push(...(await checkSearch(browser, `http://127.0.0.1:${port}`)));
+    problems.push(...checkMarkdown(), ...(await checkSearch(browser, `http://127.0.0.1:${port}`)));
   } finally {
     await browser.close();
     server.close();
@@ -119,7 +119,7 @@ async function checkPage(browser, { origin, name, width, colorScheme, screenshot
   if (name === 'explainer') {
     await page.fill('textarea', expiredRequest);
     await page.click('button[type=submit]');
-    await page.getByText('not expired (exp)').first().waitFor();
+    await page.getByText('token_expired').first().waitFor();
     await page.evaluate('scrollTo(0, 0)');
   }
   if (bytes > maxKilobytes * 1024) problems.push(`${Math.round(bytes / 1024)} KB of resources`);
@@ -138,6 +138,18 @@ async function checkPage(browser, { origin, name, width, colorScheme, screenshot
     await page.screenshot({ path: join(screenshots, `${name.replaceAll('/', '-')}-${width}-${colorScheme}.png`) });
   await context.close();
   return problems;
+}
+
+/** Returns the links of llms.txt that have no Markdown, or no page next to it. */
+function checkMarkdown() {
+  const links = [...readFileSync(join(dist, 'llms.txt'), 'utf8').matchAll(/\]\(([^)]+)\.md\)/g)];
+  const missing = links
+    .flatMap(([, page]) => ['.md', '.html'].map((end) => page + end))
+    .filter((path) => !isFile(join(dist, path)));
+  return [
+    ...missing.map((path) => `llms.txt: ${path} is missing`),
+    ...(links.length < 26 ? ['llms.txt lacks pages'] : []),
+  ];
 }
 
 /** Returns the searches whose first result is not their guide. */

@@ -54,6 +54,29 @@ describe(referencePage, () => {
     expect(bare.map((section) => section.split('\n')[0])).toEqual([]);
   });
 
+  // Narrowed members, whose comments editors show from the type that they are intersected with.
+  const narrowing = new Set(['Recipients', 'IssuerWithRecipients', 'Issuers', 'ResourceServerOptions']);
+
+  it('a member → its own doc comment, or the one of the value that contains it', () => {
+    const bare: string[] = [];
+    for (const section of sections) {
+      const [title = '', ...lines] = section.split('\n').filter((line) => line.trim() !== '');
+      const code = lines.slice(lines.indexOf('```ts') + 1, lines.indexOf('```'));
+      if (narrowing.has(title.replaceAll('`', ''))) continue;
+      let described = Number.POSITIVE_INFINITY; // the indentation of a value with a comment
+      for (const [index, line] of code.entries()) {
+        const depth = line.search(/\S/);
+        if (depth <= described) described = Number.POSITIVE_INFINITY;
+        const [, name] = /^ +(?:static |get |readonly )*(\[[^\]]+\]|[\w$]+)\??[(:<]/.exec(line) ?? [];
+        if (name === undefined || depth > described || /readonly name = |\[K in /.test(line)) continue;
+        // A pattern that a type is compared with has no member to read.
+        if (!/(?:\*\/|extends \{|Exclude<\w+, \{)$/.test(code[index - 1] ?? '')) bare.push(`${title} ${name}`);
+        described = depth;
+      }
+    }
+    expect(bare).toEqual([]);
+  });
+
   it('every code of a declaration is whole', () => {
     for (const section of sections) {
       const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];
@@ -73,9 +96,18 @@ describe(referencePage, () => {
   });
 });
 
+describe('guides', () => {
+  // What is looked up: exports, reasons, checks, settings, figures, and the list of all pages.
+  const lookedUp = /^docs\/(?:evidence\/|(?:README|reference|refusals|causes|settings|performance)\.md$)/;
+
+  it('at most 26, so that what two pages would say is said once', () =>
+    expect(pages.filter((page) => page.startsWith('docs/') && !lookedUp.test(page)).length).toBeLessThanOrEqual(26));
+});
+
 describe('pages of frameworks', () => {
-  it.each(pages.filter((page) => page.startsWith('docs/frameworks/')))('%s → at most 120 lines', (page) =>
-    expect(readFileSync(page, 'utf8').split('\n').length - 1).toBeLessThanOrEqual(120),
+  const frameworks = pages.filter((page) => page.startsWith('docs/frameworks/')).map((page) => [page, 120] as const);
+  it.each([...frameworks, ['AGENTS.md', 150] as const])('%s → at most %i lines', (page, most) =>
+    expect(readFileSync(page, 'utf8').split('\n').length - 1).toBeLessThanOrEqual(most),
   );
 });
 

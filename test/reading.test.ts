@@ -8,7 +8,7 @@ describe('the path of a request', () => {
   let recorded: Readonly<Record<string, readonly string[]>>;
   beforeAll(async () => {
     recorded = await recordPaths();
-  }, 120_000);
+  });
 
   it('every path → the core is on it', () => {
     expect(Object.keys(recorded)).toEqual(Object.keys(paths));

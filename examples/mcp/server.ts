@@ -12,10 +12,10 @@ export function createApp(resource: string, issuer: TrustedIssuer) {
     authorizationServers: [issuer.issuer],
     policy: { scopes: ['read:messages'] },
   });
-  const answer = toNodeHandler(createMcpHandler(createMessages));
+  const serve = toNodeHandler(createMcpHandler(createMessages));
   const app = createMcpExpressApp();
   app.use(auth.serveMetadata);
-  app.all('/mcp', requireBearerAuth(auth.bearerAuth), (request, response) => answer(request, response, request.body));
+  app.all('/mcp', requireBearerAuth(auth.bearerAuth), (request, response) => serve(request, response, request.body));
   return app;
 }
 

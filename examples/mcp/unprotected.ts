@@ -11,8 +11,8 @@ function createMessages(): McpServer {
   return server;
 }
 
-const answer = toNodeHandler(createMcpHandler(createMessages));
-createServer((request, response) => void answer(request as Parameters<typeof answer>[0], response)).listen(
+const serve = toNodeHandler(createMcpHandler(createMessages));
+createServer((request, response) => void serve(request as Parameters<typeof serve>[0], response)).listen(
   Number(process.env['PORT'] ?? 3000),
   '127.0.0.1',
 );

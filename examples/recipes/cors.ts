@@ -13,7 +13,7 @@ export function createApi(resourceServer: ResourceServer): Hono {
       origin: 'https://app.example.com',
       allowMethods: ['GET', 'POST'],
       allowHeaders: ['Authorization', 'DPoP', 'Content-Type'],
-      exposeHeaders: ['WWW-Authenticate', 'DPoP-Nonce'],
+      exposeHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After'],
       maxAge: 600,
     }),
   );

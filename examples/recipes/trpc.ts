@@ -11,7 +11,7 @@ interface Context {
   readonly headersOf: (refused: AccessError) => Readonly<Record<string, string>>;
 }
 
-const t = initTRPC.context<Context>().create();
+const t = initTRPC.context<Context>().create({ isDev: false }); // a response has no stack, in development too
 
 /** A procedure for clients with this scope. `ctx.access` is defined in it. */
 const withScope = (scope: string) =>

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { runDoctor } from '../../test/cli/doctor/run-doctor.ts';
 import { buildPages } from '../../test/support/packed-pages.ts';
 import { passStart } from '../../test/support/pass-start.ts';
 import { findFreePort } from '../../tools/shared/network.js';
@@ -50,7 +51,7 @@ beforeAll(async () => {
   folder = join((await buildPages()).folder, 'examples');
   issuer = await createTestIssuer({ audience }).listen();
   await writeFile(join(folder, 'ca.pem'), issuer.ca);
-}, 120_000);
+});
 afterAll(async () => {
   await issuer?.close();
 });
@@ -87,7 +88,7 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
 }
 
 it('every example is started here, except those with tests of their own', async () => {
-  const others = ['local-provider', 'mcp', 'recipes', 'testing', 'node_modules', 'test'];
+  const others = ['dpop', 'mcp', 'recipes', 'testing', 'node_modules', 'test'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   expect([...new Set([...examples.map(({ name }) => name), ...others])].toSorted()).toEqual(names.toSorted());
@@ -98,7 +99,7 @@ describe.each(examples)('$name: $file', ({ name, file, ...how }) => {
   beforeAll(async () => {
     running = await start(file, 'serve' in how ? how.serve : undefined);
     // Some make their resource server with the first call. A busy machine may need more than one to fetch the keys.
-    while ((await call(issuer.headers()))[0] === 503) await new Promise((resolve) => setTimeout(resolve, 200));
+    while ((await call(issuer.headers()))[0] === 503) await new Promise((resolve) => setTimeout(resolve, 50));
     await passStart();
   });
   afterAll(async () => {
@@ -125,6 +126,13 @@ describe.each(examples)('$name: $file', ({ name, file, ...how }) => {
   it('no token → 401, and a token without the scope → 403', async () => {
     expect(await call()).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
     expect(await call(issuer.headers())).toMatchObject([403, { detail: { error: 'insufficient_scope' } }]);
+  });
+
+  it('doctor, as a client of it → exit 0, and the credentials reach it', async () => {
+    const environment = { ISSUER: issuer.issuer, IDP_AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') };
+    const { status, findings } = await runDoctor(['--from-outside', url()], environment);
+    expect([status, findings.filter(({ level }) => level === 'fail' || level === 'unknown')]).toEqual([0, []]);
+    expect(findings).toContainEqual(expect.objectContaining({ check: 'url', level: 'ok' }));
   });
 
   // A file of Next.js has no paths that it leaves open by itself.

@@ -16,6 +16,7 @@ import { Agent, fetch as fetchOverTls } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { runDoctor } from '../../test/cli/doctor/run-doctor.ts';
 import { buildPages } from '../../test/support/packed-pages.ts';
 import { takeSigningKey } from '../../test/support/rsa-keys.ts';
 
@@ -129,6 +130,12 @@ describe('examples/mcp, on the packed package, with a client that gets only its 
       error: 'invalid_token',
       error_description: 'The access token has an invalid audience.',
     });
+  });
+
+  it('doctor, as a client of it → exit 0', async () => {
+    const environment = { ISSUER: idp.issuer, IDP_AUDIENCE: resource, NODE_EXTRA_CA_CERTS: idp.certificateFile };
+    const { status, findings } = await runDoctor(['--from-outside', resource], environment);
+    expect([status, findings.filter(({ level }) => level === 'fail' || level === 'unknown')]).toEqual([0, []]);
   });
 
   it('both well-known paths serve the metadata', async () => {

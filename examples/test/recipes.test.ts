@@ -55,7 +55,7 @@ const resourceServer = createResourceServer({ issuers: [issuer], audience: issue
 const soon = () => Math.floor(Date.now() / 1000) + 2;
 /** More seconds than a timer can wait. */
 const inYears = () => Math.floor(Date.now() / 1000) + 10 * 365 * 86_400;
-const pause = () => new Promise((resolve) => setTimeout(resolve, 200));
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
 
 const opened: Server[] = [];
 async function listen(server: Server): Promise<string> {
@@ -562,7 +562,7 @@ describe('CORS', () => {
     const response = await app.request('/messages', { headers: { origin, ...headers } });
     expect(response.status).toBe(status);
     expect(response.headers.get('access-control-allow-origin')).toBe(origin);
-    expect(response.headers.get('access-control-expose-headers')).toBe('WWW-Authenticate,DPoP-Nonce');
+    expect(response.headers.get('access-control-expose-headers')).toBe('WWW-Authenticate,DPoP-Nonce,Retry-After');
   });
 });
 

@@ -37,24 +37,20 @@ describe('examples of the test kit, copied from the page, with the packed packag
   beforeAll(async () => {
     packed = await installPacked('testing');
     for (const { path, text } of copies) await packed.write(path.replace('examples/testing/', ''), text);
-  }, 120_000);
+  });
 
   it('every folder is run', () =>
     expect(examples.map(({ name }) => name).toSorted()).toEqual(readdirSync(folder).toSorted()));
 
-  it.each(examples)(
-    '$name: both tests pass',
-    async ({ name, command, passed }) => {
-      // What `npx` finds: a machine that has npm has it, and may not have the link of that name.
-      const folders = ['examples/node_modules', 'node_modules'].map((modules) => join(root, modules, '.bin'));
-      const PATH = [...folders, environment['PATH']].join(':');
-      const options = { cwd: join(packed.folder, name), env: { ...environment, PATH }, timeout: 60_000 };
-      const typed = command.replace('npx ', '');
-      const { stdout, stderr } = await run('/bin/sh', ['-c', typed], options);
-      expect(`${stdout}${stderr}`).toMatch(passed);
-    },
-    60_000,
-  );
+  it.each(examples)('$name: both tests pass', async ({ name, command, passed }) => {
+    // What `npx` finds: a machine that has npm has it, and may not have the link of that name.
+    const folders = ['examples/node_modules', 'node_modules'].map((modules) => join(root, modules, '.bin'));
+    const PATH = [...folders, environment['PATH']].join(':');
+    const options = { cwd: join(packed.folder, name), env: { ...environment, PATH }, timeout: 120_000 };
+    const typed = command.replace('npx ', '');
+    const { stdout, stderr } = await run('/bin/sh', ['-c', typed], options);
+    expect(`${stdout}${stderr}`).toMatch(passed);
+  });
 });
 
 describe('docs/testing.md', () => {

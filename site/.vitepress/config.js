@@ -11,14 +11,17 @@ const group = (text, paths, collapsed = false) => ({
 });
 
 const sidebar = [
-  group('Start', ['getting-started.md', 'finder.md', 'library.md', 'providers.md', 'local-provider.md', 'testing.md']),
+  group('Start', ['getting-started.md', 'finder.md', 'library.md', 'providers.md', 'testing.md', 'migrate.md']),
   { text: 'Frameworks', collapsed: true, items: [...within('frameworks'), item('mcp.md'), item('recipes.md')] },
   { text: 'Gate', collapsed: true, items: [item('gate.md'), ...within('gate')] },
-  group('Why a request was refused', ['explain.md', 'console.md', 'doctor.md', 'refusals/index.md']),
-  group('Operate', ['operations.md', 'settings.md', 'behaviour.md', 'reliability.md', 'audit.md']),
-  group('Tokens', ['dpop.md', 'other-proofs.md', 'revocation.md', 'agents.md']),
-  group('Look up', ['reference/index.md', 'runtimes.md', 'performance.md', 'security.md', 'stability.md'], true),
-  { text: 'Move from', collapsed: true, items: within('migrate') },
+  group('Why a request was refused', ['explain.md', 'refusals/index.md', 'causes.md']),
+  group('Operate', ['operations.md', 'behaviour.md', 'settings.md']),
+  group('Tokens', ['dpop.md', 'other-proofs.md']),
+  group(
+    'Look up',
+    ['reference/index.md', 'performance.md', 'evidence/security.md', 'evidence/attacks.md', 'evidence/runtimes.md'],
+    true,
+  ),
 ];
 
 export default defineConfig({
@@ -45,7 +48,7 @@ export default defineConfig({
       options: {
         miniSearch: {
           searchOptions: {
-            boostDocument: (id) => (/^\/(?:reference|refusals|explain)\b/.test(id) ? 0.2 : 1),
+            boostDocument: (id) => (/^\/(?:reference|refusals|causes|evidence)\b/.test(id) ? 0.2 : 1),
           },
         },
       },

@@ -1,5 +1,5 @@
 // Bundles the explainer for browsers: portcullis/explain from the sources, with WebCrypto instead of node:crypto.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -18,22 +18,23 @@ const replaced = {
 /** Writes explainer.html, .js and .css into a folder. Returns the size of the script in bytes. */
 export async function bundleExplainer(folder) {
   mkdirSync(folder, { recursive: true });
+  const code = await bundleScript('explainer.js');
+  writeFileSync(join(folder, 'explainer.js'), code);
+  for (const name of ['explainer.html', 'explainer.css']) copyFileSync(join(here, name), join(folder, name));
+  return code.length;
+}
+
+/** A module of this folder as a script for browsers; its exports are members of the global `explainer`. */
+export async function bundleScript(name) {
   const bundle = await rolldown({
-    input: join(here, 'explainer.js'),
+    input: join(here, name),
     platform: 'browser',
     resolve: { alias: replaced },
     plugins: [absentModules()],
   });
-  const { output } = await bundle.write({
-    dir: folder,
-    format: 'iife',
-    codeSplitting: false,
-    entryFileNames: 'explainer.js',
-    minify: true,
-  });
+  const { output } = await bundle.generate({ format: 'iife', name: 'explainer', codeSplitting: false, minify: true });
   await bundle.close();
-  for (const name of ['explainer.html', 'explainer.css']) copyFileSync(join(here, name), join(folder, name));
-  return output[0].code.length;
+  return output[0].code;
 }
 
 /** Packages and internal modules (`#…`) that are loaded on demand, and never by an explanation. */

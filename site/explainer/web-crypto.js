@@ -38,8 +38,11 @@ export const randomBytes = (length) => Buffer.from(crypto.getRandomValues(new Ui
 export const randomUUID = () => crypto.randomUUID();
 export const timingSafeEqual = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)) === 0;
 
-/** A public key as its JWK. */
+/** A public key as its JWK. Throws for one that WebCrypto did not import: it is noted like a signature. */
 export function createPublicKey({ key }) {
+  const id = JSON.stringify(key);
+  if (key.kty === 'AKP' || results.get(id) === false) throw new TypeError('the key is invalid');
+  if (!results.has(id)) noted.set(id, { jwk: key });
   const modulusLength = key.n === undefined ? undefined : Buffer.from(key.n, 'base64url').length * 8;
   return { type: 'public', jwk: key, asymmetricKeyDetails: { modulusLength }, export: () => key };
 }
@@ -50,7 +53,7 @@ export function verify(digest, data, { key, padding, saltLength }, signature) {
   return results.get(id) === true;
 }
 
-/** Verifies the signatures that were noted. Returns their number. */
+/** Imports the keys and verifies the signatures that were noted. Returns their number. */
 export async function settleSignatures() {
   const open = noted;
   noted = new Map();
@@ -59,7 +62,7 @@ export async function settleSignatures() {
 }
 
 async function verifySignature({ digest, data, jwk, padding, saltLength, signature }) {
-  const hashName = digest?.replace('sha', 'SHA-');
+  const hashName = digest?.replace('sha', 'SHA-') ?? 'SHA-256';
   const { kty, crv } = jwk;
   const [algorithm, parameters] = {
     RSA:
@@ -76,6 +79,7 @@ async function verifySignature({ digest, data, jwk, padding, saltLength, signatu
     OKP: [{ name: 'Ed25519' }, { name: 'Ed25519' }],
   }[kty];
   const key = await crypto.subtle.importKey('jwk', jwk, algorithm, false, ['verify']);
+  if (signature === undefined) return true;
   return crypto.subtle.verify(parameters, key, signature, data);
 }
 

@@ -13,9 +13,11 @@ import type { RoutePolicy } from './forms.ts';
 
 /** Parameters of `explain` for a refused request. */
 export interface RefusedRequest {
+  /** The refused request. */
   readonly request: ResourceRequest;
   /** Policy of the route; for a refusal that a handler has thrown, the policy that admitted the request. */
   readonly policy: Policy<unknown> | undefined;
+  /** Its transport. */
   readonly connection: Connection | undefined;
 }
 

@@ -49,6 +49,8 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
     server,
     (route): AuthorizeMiddleware =>
       (incoming, outgoing, next) => {
+        // Awaited without it, the middleware could not keep the code after it from running.
+        if (typeof next !== 'function') throw new TypeError('authorize: pass next, as in authorize()(req, res, next)');
         const admit = async (): Promise<boolean> => {
           // Express calls with its own request. A router removes its prefix from `url`; a proof is for the URL of the client.
           const visitor = describeNode(incoming, incoming.originalUrl, incoming as unknown as Request);

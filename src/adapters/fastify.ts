@@ -26,18 +26,28 @@ export type AuthorizeOptions = AdapterOptions<FastifyRequest>;
 
 /** The members of a Fastify request that are read, regardless of the types of its route. */
 export interface JudgedRequest {
+  /** Request of Node. */
   readonly raw: IncomingMessage;
+  /** Target as the client sent it. */
   readonly originalUrl: string;
 }
 
 /** The members of a Fastify reply that identify it, regardless of the types of its route. */
 export interface JudgedReply {
+  /** Response of Node. */
   readonly raw: ServerResponse;
+  /** True once a response was sent. */
   readonly sent: boolean;
 }
 
-/** A hook, for `onRequest` or `preHandler`. Its types leave parameters, bodies and responses as Fastify infers them. */
-export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
+/**
+ * A hook, for `onRequest` or `preHandler`. Its types leave parameters, bodies and responses as Fastify infers them. An async hook
+ * or handler awaits it without `done`: after a refusal, which was sent, the promise stays pending, so that nothing after it runs.
+ */
+export interface AuthorizeHook {
+  (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void): void;
+  (request: JudgedRequest, reply: JudgedReply): Promise<void>;
+}
 
 /** Creates a hook from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
 export type Authorize<D = Claims, F = Fix> = AuthorizeForms<AuthorizeHook, Pick<JudgedRequest, 'raw'>, D, F>;
@@ -61,8 +71,8 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   const checkpoint = createNodeCheckpoint('createAuthorize', server, options);
   return createMiddlewareForms(
     server,
-    (route): AuthorizeHook =>
-      (request, reply, done) => {
+    (route) => {
+      const hook = (request: JudgedRequest, reply: JudgedReply, done?: (error?: Error) => void): unknown => {
         const admit = async (): Promise<boolean> => {
           const { access, refusal } = await checkpoint.pass(route, describe(request));
           if (refusal !== undefined) send(refusal, reply);
@@ -70,8 +80,14 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
           if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
           return refusal === undefined;
         };
-        void admit().then((isAdmitted) => isAdmitted && done(), done);
-      },
+        const admission = admit();
+        if (done !== undefined) return void admission.then((isAdmitted) => isAdmitted && done(), done);
+        return new Promise<void>((resolve, reject) => {
+          admission.then((isAdmitted) => isAdmitted && resolve(), reject);
+        });
+      };
+      return hook as AuthorizeHook;
+    },
     ({ raw }) => raw,
   );
 }

@@ -18,7 +18,17 @@ export type { MetadataOptions } from './metadata.ts';
 export type AuthorizeOptions<E extends Env> = WebAdapterOptions<Context<E>>;
 
 /** Middleware that adds `c.var.access` and leaves the types of the route as Hono infers them. */
-export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A } }, string, BlankInput>;
+export type AuthorizeMiddleware<A> = MiddlewareHandler<
+  {
+    /** Variables of the context. */
+    Variables: {
+      /** The access that was granted. */
+      access: A;
+    };
+  },
+  string,
+  BlankInput
+>;
 
 /** Creates middleware of Hono for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
 type HonoMiddleware<D, N, F> = <C = D>(
@@ -67,7 +77,10 @@ export function createAuthorize<E extends Env = Env, D extends RegisteredClaims 
  */
 export function answerAccessErrors<E extends Env = Env>(
   server: ResourceServer<RegisteredClaims>,
-  options: AuthorizeOptions<E> & { readonly otherwise?: ErrorHandler<E> } = {},
+  options: AuthorizeOptions<E> & {
+    /** Handler of every other error. */
+    readonly otherwise?: ErrorHandler<E>;
+  } = {},
 ): ErrorHandler<E> {
   const checkpoint = createWebCheckpoint('answerAccessErrors', server, options, ['otherwise']);
   const { otherwise = respondAsHono } = options;
@@ -111,7 +124,7 @@ export function createBackchannelLogout(
 export function createSignalsReceiver(
   server: ResourceServer<RegisteredClaims>,
   options: SignalsReceiverOptions,
-): MiddlewareHandler & { close(): void } {
+): MiddlewareHandler & Pick<events.ClosableWebReceiver, 'close'> {
   const receive = events.createSignalsReceiver(server, options);
   const handle: MiddlewareHandler = async (c, next) => receive(c.req.raw) ?? next();
   return Object.assign(handle, { close: receive.close });

@@ -74,18 +74,25 @@ export interface McpAuth {
 
 /** Identity of a request, as the MCP SDK passes it to tools. */
 export interface McpAuthInfo {
+  /** The access token. */
   token: string;
+  /** Client of the token. */
   clientId: string;
+  /** Scopes of the token. */
   scopes: string[];
   /** Seconds since the epoch. */
   expiresAt: number;
+  /** Identifier of the MCP server. */
   resource?: URL;
+  /** Claims, scheme and actor. */
   extra: Record<string, unknown>;
 }
 
 /** Options of `requireBearerAuth` of the MCP SDK. */
 export interface McpBearerAuth {
+  /** Validates a token. */
   readonly verifier: { verifyAccessToken(token: string): Promise<McpAuthInfo> };
+  /** Scopes that every request needs. */
   readonly requiredScopes: string[];
   /** URL of the metadata, for challenges (RFC 9728 §5.1). */
   readonly resourceMetadataUrl: string;

@@ -103,8 +103,10 @@ const moduleOptions = Symbol('portcullis: options');
 
 /** The guard of the module, for `@UseGuards` and for tests that override it. */
 export class PortcullisGuard implements CanActivate {
+  /** Admits or refuses a request to a handler. */
   readonly canActivate: CanActivate['canActivate'];
 
+  /** Created by Nest. */
   constructor({ resourceServer, ...options }: ModuleOptions) {
     const guard = createGuard(resourceServer, { ...options, defaultPolicy: options.defaultPolicy ?? {} });
     this.canActivate = guard.canActivate;

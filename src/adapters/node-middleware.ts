@@ -8,7 +8,10 @@ import { checkNodeHttp, readNodeRequest } from './node-request.ts';
 
 /** Middleware as Express, connect and similar servers call it. Its types leave parameters and bodies unchanged. */
 export type NodeMiddleware = (
-  request: IncomingMessage & { readonly originalUrl?: string },
+  request: IncomingMessage & {
+    /** URL before a router has removed its prefix. */
+    readonly originalUrl?: string;
+  },
   response: ServerResponse,
   next: (error?: unknown) => void,
 ) => void;

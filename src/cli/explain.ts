@@ -1,17 +1,25 @@
 import { createReadStream } from 'node:fs';
 import type { ResourceRequest } from '../core/http/request.ts';
 import { findLikeliest } from '../core/likeliest-name.ts';
+import { readBytes } from '../core/outbound/outbound.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import { showText } from '../core/shown-text.ts';
 import { addResponse, explainResponse, formatResponse } from '../explain/explained-response.ts';
-import { addNext, type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
+import {
+  addNext,
+  type Explanation,
+  explainUnserved,
+  rankExplanation,
+  verdictStatuses,
+} from '../explain/explanation.ts';
+import { namesOf } from '../explain/facts.ts';
 import { readCall } from '../explain/input/explained-call.ts';
-import type { CallInput, Input, LogLineInput } from '../explain/input/input.ts';
+import type { CallInput, Input } from '../explain/input/input.ts';
 import { emptyInput, readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { CommandFailure, UsageError } from './commands/failure.ts';
-import type { Flags } from './commands/flags.ts';
+import { fail, UsageError } from './commands/failure.ts';
+import { type Flags, readTime } from './commands/flags.ts';
 import { explainById } from './explain/explained-id.ts';
 import { explainLogLine, findLogLine, labelLogLine } from './explain/log-line.ts';
 import { openExplainer } from './explain/opening.ts';
@@ -83,6 +91,8 @@ function refuseWord(word: string): UsageError {
   );
 }
 
+const others = 'Pipe in one line to explain another, or name its id: --id ID --file LOG.';
+
 interface Explained {
   readonly explanation: Explanation;
   /** Replaces the usual text of the explanation. */
@@ -93,34 +103,28 @@ interface Explained {
 async function explainInput(flags: Flags<'explain'>, environment: Environment): Promise<readonly Explained[]> {
   const { values, rest: settings } = flags;
   const { id, admin, file, 'console-key-file': keyFile } = values;
-  const at = readTime(values.at) ?? Date.now() / 1000;
+  const at = readTime('at', values.at) ?? Date.now() / 1000;
   const policy = readPolicy(values);
   if (id === undefined && admin !== undefined) throw new UsageError('--admin needs --id.');
   if (id !== undefined) noteIdle(values, 'a decision that was made');
   if (id !== undefined && file === undefined) {
     return [{ explanation: await explainById(id, { admin, keyFile, settings }, environment) }];
   }
-  const explainLine = (line: LogLineInput, problem: string): readonly Explained[] => {
-    const explanation = explainLogLine(line, labelLogLine(line, flags, environment));
-    if (explanation === undefined) throw new UsageError(problem);
-    return [{ explanation }];
-  };
-  if (id !== undefined) {
-    const line = findLogLine(await readText(file), id);
-    if (line === undefined) throw new UsageError('the log has no line with this id.');
-    return explainLine(line, 'the log line with this id is not of a refusal.');
-  }
-  const input = await readWrittenInput(values);
+  const input = id === undefined ? await readWrittenInput(values) : findLogLine(await readText(file), id);
+  if (input === undefined) throw new UsageError('the log has no line with this id.');
   switch (input.kind) {
     case 'unread':
       if (input === emptyInput) throw new UsageError(input.problem);
-      throw new CommandFailure(
-        `portcullis: ${input.problem} What it reads: portcullis explain --help\n`,
-        exitCodes.usage,
-      );
-    case 'log-line':
-      noteIdle(values, 'a log line');
-      return explainLine(input, 'the log line has a reason that this version does not know.');
+      throw fail(`${input.problem} What it reads: portcullis explain --help`, exitCodes.usage);
+    case 'log-line': {
+      if (id === undefined) noteIdle(values, 'a log line');
+      if ((input.count ?? 1) > 1) {
+        process.stderr.write(`portcullis: ${input.count} log lines of refusals; the last is explained. ${others}\n`);
+      }
+      const explanation = explainLogLine(input, labelLogLine(input, flags, environment));
+      if (explanation !== undefined) return [{ explanation }];
+      throw new UsageError('the log line is not of a refusal, or has a reason that this version does not know.');
+    }
     case 'response': {
       noteIdle(values, 'a response');
       const explanation = explainResponse(input, at);
@@ -158,11 +162,12 @@ async function explainCalls(
   const explainer = await openExplainer(flags, environment, first);
   try {
     const explained: Explained[] = [];
-    for (const { repairs, response, ...call } of calls) {
+    for (const { repairs, response, malformed, ...call } of calls) {
       const received = readCall(call, { method, url });
       const options = { kind: call.kind, at, ...(show !== undefined && { show }) };
-      const explanation = await explainer.explain({ ...received, policy, options });
       const { request } = received;
+      const read = await explainer.explain({ ...received, policy, options });
+      const explanation = malformed === undefined ? read : explainUnserved(400, request, read, malformed);
       const whole = addResponse({ ...explanation, ...(repairs !== undefined && { repairs }) }, response);
       explained.push({ request, explanation: addNext(whole, offline ? 'offline' : 'online') });
     }
@@ -189,7 +194,7 @@ function describeComparison({ against, verdict }: Explanation, { kind }: CallInp
 
 /** Prints every explanation. The exit status is the status of the first, which is refused if any is. */
 function reportAll(explained: readonly Explained[], values: Values, environment: Environment): number {
-  const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
+  const style = readTerminalStyle(environment);
   const sorted = explained.toSorted((a, b) => rankExplanation(a.explanation) - rankExplanation(b.explanation));
   const statuses = sorted.map(({ explanation, request, text }, index) => {
     const status = statusOf(explanation, values.expect);
@@ -212,15 +217,9 @@ function statusOf({ reason, verdict }: Explanation, expected: string | undefined
   return (reason ?? verdict) === expected ? exitCodes.ok : 1;
 }
 
-function readTime(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const seconds = /^\d{1,11}$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  if (!Number.isNaN(seconds)) return seconds;
-  throw new UsageError('--at takes a time as in 2026-11-22T10:41:00Z, or seconds since 1970.');
-}
-
-function readPolicy({ scope = [], permission: permissions = [] }: Values): Policy<unknown> | undefined {
-  const scopes = scope.flatMap((text) => text.split(' ')).filter((each) => each !== '');
+function readPolicy({ scope = [], permission = [] }: Values): Policy<unknown> | undefined {
+  const scopes = scope.flatMap(namesOf);
+  const permissions = permission.flatMap(namesOf);
   if (scopes.length === 0 && permissions.length === 0) return undefined;
   return { ...(scopes.length > 0 && { scopes }), ...(permissions.length > 0 && { permissions }) };
 }
@@ -230,25 +229,12 @@ const maxInput = 64 * 1024 * 1024;
 /** Reads a file, or else standard input. */
 async function readText(file: string | undefined): Promise<string> {
   if (file === undefined && process.stdin.isTTY) throw new UsageError('there is no input: pipe it in, or add --file.');
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    // The writer of the pipe may be slow.
-    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
-    for await (const chunk of stream) {
-      length += chunk.length;
-      if (length > maxInput) throw new UsageError('the input has more than 64 MiB.');
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
+  const stream = file === undefined ? process.stdin : createReadStream(file);
+  const bytes = await readBytes(stream, { maxBytes: maxInput }).catch(() => {
     throw new UsageError(file === undefined ? 'the input cannot be read.' : 'the file of --file cannot be read.');
-  }
-  return decode(Buffer.concat(chunks));
-}
-
-/** PowerShell writes files in UTF-16. */
-function decode(bytes: Buffer): string {
+  });
+  if (bytes === undefined) throw new UsageError('the input has more than 64 MiB.');
+  // PowerShell writes files in UTF-16.
   const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] !== 0 && bytes[1] === 0 && bytes[3] === 0);
   return bytes.toString(isWide ? 'utf16le' : 'utf8');
 }

@@ -1,8 +1,8 @@
-import { createGateCommand } from '../gate/gate-command.ts';
+import { createGateCommand } from '../gate/gate-service.ts';
 import { readGateSettings } from '../gate/gate-settings.ts';
 import { RulesError } from '../gate/match/rules.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { CommandFailure, UsageError } from './commands/failure.ts';
+import { fail, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
 import { runService } from './run-service.ts';
 
@@ -14,6 +14,6 @@ export async function runGate({ rest: args }: Flags<'gate'>, environment: NodeJS
   } catch (error) {
     if (!(error instanceof RulesError)) throw error;
     const separator = error.message.includes('\n') ? '\n' : ': ';
-    throw new CommandFailure(`portcullis: the rules cannot be used${separator}${error.message}\n`, exitCodes.config);
+    throw fail(`the rules cannot be used${separator}${error.message}`, exitCodes.config);
   }
 }

@@ -1,4 +1,3 @@
-import { isTime } from '../core/jose/json.ts';
 import { createOutbound } from '../core/outbound/outbound.ts';
 import { cutoffKinds, eventOfMark, timeOfMark } from '../core/revocation/record.ts';
 import { type Cutoff, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
@@ -7,8 +6,8 @@ import { exitCodes } from '../server/lifecycle/exit.ts';
 import { loadRevocations } from '../server/process/outside.ts';
 import { readAdminKey } from '../server/revocation/revoke-endpoint.ts';
 import { readSettings, type Settings, unused } from '../server/settings/settings.ts';
-import { CommandFailure, requireValid, UsageError } from './commands/failure.ts';
-import type { Flags } from './commands/flags.ts';
+import { fail, requireValid, UsageError } from './commands/failure.ts';
+import { type Flags, readTime } from './commands/flags.ts';
 
 /** Flags, and the members of a cutoff. */
 const kinds = [
@@ -56,8 +55,7 @@ function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNam
   if (kind === undefined || others.length > 0 || !value || value.length > 1024) {
     throw new UsageError('write exactly one of --sub, --sid, --client and --jti, with a value.');
   }
-  const before = values.before === undefined ? undefined : parseTime(values.before);
-  if (Number.isNaN(before)) throw new UsageError('--before is a time in ISO 8601, or in seconds since the epoch.');
+  const before = readTime('before', values.before);
   if (before !== undefined && before > Date.now() / 1000 + settings.clockTolerance.exp) {
     throw new UsageError('--before is in the future: users who log in again would stay locked out.');
   }
@@ -67,12 +65,6 @@ function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNam
   }
   if (values.issuer === '') throw new UsageError('--issuer lacks its value.');
   return { [kind[1]]: value, ...(issuer !== undefined && { issuer }), ...(before !== undefined && { before }) };
-}
-
-/** Seconds since the epoch; `NaN` for anything else. */
-function parseTime(text: string): number {
-  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  return isTime(seconds) ? seconds : Number.NaN;
 }
 
 async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFile }: Settings): Promise<void> {
@@ -95,7 +87,7 @@ async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFil
 }
 
 const hints: Readonly<Record<number, string>> = {
-  400: ' It needs --issuer if it has several issuers.',
+  400: ' It needs --issuer if it has several issuers, and --issuer must be one of them.',
   401: ' The key in ADMIN_KEY_FILE is another one.',
   404: ' It has no ADMIN_KEY_FILE.',
   503: ' It could not store the cutoff.',
@@ -127,8 +119,4 @@ function printCutoffs(revocations: Revocations, isJson: boolean | undefined): vo
         : `${kind}=${showText(value, 1024)} issuer=${showText(issuer, 1024)} before=${before} event=${eventOfMark(mark)} until=${end}\n`,
     );
   }
-}
-
-function fail(message: string, exitCode: number): CommandFailure {
-  return new CommandFailure(`portcullis: ${message}\n`, exitCode);
 }

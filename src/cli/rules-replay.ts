@@ -4,8 +4,8 @@ import { codeOf, showText } from '../core/shown-text.ts';
 import type { Rules } from '../gate/match/rules.ts';
 import { createReplay, type RecordedDecision, type Replayed, readRecorded } from '../gate/review/rules-replay.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { CommandFailure, UsageError } from './commands/failure.ts';
-import type { Flags } from './commands/flags.ts';
+import { fail } from './commands/failure.ts';
+import { type Flags, readTime } from './commands/flags.ts';
 
 /** Exit status if a decision changes. */
 const changed = 1;
@@ -37,7 +37,8 @@ export async function replayTrail(
       countUnknown('unreadable');
       continue;
     }
-    if (recorded.time < (from ?? recorded.time) || recorded.time >= (to ?? Number.POSITIVE_INFINITY)) continue;
+    const seconds = recorded.time / 1000;
+    if (seconds < (from ?? seconds) || seconds >= (to ?? Number.POSITIVE_INFINITY)) continue;
     decisions++;
     const replayed = replay(recorded);
     if (replayed.kind === 'unknown') countUnknown(replayed.fact);
@@ -58,13 +59,6 @@ export async function replayTrail(
   return unknown.size > 0 ? exitCodes.unavailable : exitCodes.ok;
 }
 
-function readTime(flag: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new UsageError(`--${flag} takes a time, as in 2026-11-22T10:00:00Z.`);
-  return time;
-}
-
 /** Reads the lines that are not empty. */
 async function* readLines(trail: string): AsyncGenerator<string> {
   const input = trail === '-' ? process.stdin : createReadStream(trail);
@@ -79,8 +73,7 @@ async function* readLines(trail: string): AsyncGenerator<string> {
       if (next.value !== '') yield next.value;
     }
   } catch (error) {
-    const message = `portcullis: the audit trail ${showText(trail)} cannot be read (${codeOf(error)}).\n`;
-    throw new CommandFailure(message, noInput);
+    throw fail(`the audit trail ${showText(trail)} cannot be read (${codeOf(error)}).`, noInput);
   }
 }
 

@@ -8,7 +8,7 @@ import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
 import { formatRulesProblems } from '../gate/rules/rules-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { CommandFailure, UsageError } from './commands/failure.ts';
+import { CommandFailure, fail, UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
 import { replayTrail } from './rules-replay.ts';
 
@@ -94,7 +94,7 @@ function describe({ decision, rule }: Pick<CaseOutcome, 'decision' | 'rule'>): s
   return rule === undefined ? decision : `${decision} by rule ${rule}`;
 }
 
-function count(number: number, noun: string): string {
+export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
@@ -113,6 +113,6 @@ function openFile(name: string, exitCode: number): RulesFile {
   try {
     return readRulesFiles(name);
   } catch (error) {
-    throw error instanceof RulesError ? new CommandFailure(`portcullis: ${error.message}\n`, exitCode) : error;
+    throw error instanceof RulesError ? fail(error.message, exitCode) : error;
   }
 }

@@ -35,7 +35,9 @@ export async function runService<R extends Read>(
     // Loaded only if the console is on.
     const { createOpenConsole } = await import('../console/server/open-console.ts');
     const { openTries } = await import('../dev/tries/tries.ts');
-    return createOpenConsole(openTries(environment))(options);
+    const { labelDev } = await import('./explain/labels.ts');
+    const runTry = openTries(environment);
+    return createOpenConsole(runTry, runTry && labelDev)(options);
   };
   try {
     return await run({ settings, readAgain, environment, log, command, openConsole });

@@ -1,13 +1,11 @@
 import { styleText } from 'node:util';
 import type { TerminalStyle } from '../explain/terminal-text.ts';
 
-export interface Terminal {
-  readonly isTTY: boolean | undefined;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
 /** Colours only on a terminal without NO_COLOR (no-color.org); ASCII for a dumb terminal. */
-export function readTerminalStyle({ isTTY, environment }: Terminal): TerminalStyle {
+export function readTerminalStyle(
+  environment: NodeJS.ProcessEnv,
+  { isTTY }: { readonly isTTY?: boolean } = process.stdout,
+): TerminalStyle {
   const isDumb = environment['TERM'] === 'dumb';
   const isColoured = isTTY === true && !isDumb && !environment['NO_COLOR'];
   return {

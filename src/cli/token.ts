@@ -1,13 +1,13 @@
+import { attempt } from '../core/attempt.ts';
 import { parseJsonObject } from '../core/jose/json.ts';
 import { omitUndefined } from '../core/option-members.ts';
 import { createBoundRequest } from '../dev/bound-request.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
-import type { LocalIdpFailure } from '../dev/provider/failure.ts';
-import type { IdpClient } from '../dev/provider/idp-client.ts';
-import { countRunning, findRunning, findService } from '../dev/provider/running.ts';
+import { LocalIdpFailure } from '../dev/provider/failure.ts';
+import { findRunning } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { CommandFailure, UsageError } from './commands/failure.ts';
+import { UsageError } from './commands/failure.ts';
 import type { Flags } from './commands/flags.ts';
 
 const fallback = 'http://localhost:8000';
@@ -16,42 +16,22 @@ const fallback = 'http://localhost:8000';
 export async function runToken({ values }: Flags<'token'>, environment: NodeJS.ProcessEnv): Promise<number> {
   const order = readOrder(values);
   const call = readCall(values);
-  const cacheFolder = findCacheFolder(environment);
-  const idp = await findRunning(cacheFolder, values.idp && new URL(values.idp).href);
-  if (idp === undefined) {
-    const advice = 'no local identity provider is running. Start one: portcullis dev';
-    throw new CommandFailure(`portcullis: ${advice}\n`, exitCodes.unavailable);
-  }
-  try {
-    const lines = await getLines(idp, { order, call, cacheFolder });
-    const isOneOfSeveral = values.idp === undefined && (await countRunning(cacheFolder)) > 1;
-    if (process.stderr.isTTY || isOneOfSeveral)
-      process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);
-    process.stdout.write(`${lines.join('\n')}\n`);
-    return exitCodes.ok;
-  } catch (error) {
-    const { message } = error as LocalIdpFailure; // getToken rejects with nothing else
-    throw new CommandFailure(`portcullis: ${message}\n`, exitCodes.unavailable);
-  }
+  const idp = await findRunning(findCacheFolder(environment), values.idp && new URL(values.idp).href);
+  if (idp === undefined)
+    throw new LocalIdpFailure('no local identity provider is running. Start one with portcullis dev');
+  const lines = await getLines(idp, order, call);
+  if (process.stderr.isTTY || (values.idp === undefined && idp.isOneOfSeveral))
+    process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);
+  process.stdout.write(`${lines.join('\n')}\n`);
+  return exitCodes.ok;
 }
 
-/** The request of a proof. */
-interface Call {
-  /** Default: an endpoint of the service that is known. */
-  readonly url: URL | undefined;
-  readonly method: string;
-  readonly nonce: string | undefined;
-}
+type Call = NonNullable<ReturnType<typeof readCall>>;
+type Idp = NonNullable<Awaited<ReturnType<typeof findRunning>>>;
 
-interface TokenRequest {
-  readonly order: TokenOptions;
-  readonly call: Call | undefined;
-  readonly cacheFolder: string;
-}
-
-async function getLines(idp: IdpClient, { order, call, cacheFolder }: TokenRequest): Promise<readonly string[]> {
+async function getLines(idp: Idp, order: TokenOptions, call: Call | undefined): Promise<readonly string[]> {
   if (call === undefined) return [await idp.getToken(order)];
-  const url = call.url ?? new URL('/api/private', (await findService(cacheFolder, idp.issuer)) ?? fallback);
+  const url = call.url ?? new URL('/api/private', idp.service ?? fallback);
   const bound = createBoundRequest({ ...call, url });
   const token = await idp.getToken({ ...order, jkt: bound.jkt });
   const { proof, command } = bound.write(token, Date.now() / 1000);
@@ -97,16 +77,13 @@ function readClaims(values: Values): Readonly<Record<string, unknown>> {
 
 /** Reads JSON, or returns the text unchanged. An inexact number is the string of its digits, like in a token. */
 function readValue(text: string): unknown {
-  try {
-    JSON.parse(text);
-  } catch {
-    return text;
-  }
+  if (attempt(JSON.parse, text) === undefined) return text;
   const { value = text } = parseJsonObject(Buffer.from(`{"value":${text}}`)) ?? {};
   return value;
 }
 
-function readCall({ dpop, url, method, nonce }: Values): Call | undefined {
+/** Reads the request of a proof. Without a URL it is for an endpoint of the service that is known. */
+function readCall({ dpop, url, method, nonce }: Values) {
   if (!dpop) {
     if (url === undefined && method === undefined && nonce === undefined) return undefined;
     throw new UsageError('--url, --method and --nonce are for a proof: add --dpop.');

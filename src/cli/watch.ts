@@ -21,7 +21,7 @@ const maxKnown = 1000;
 /** `portcullis watch`: prints refusals until a signal. Exit status 0, 64 usage. */
 export async function runWatch({ values }: Flags<'watch'>, environment: NodeJS.ProcessEnv): Promise<number> {
   const { admin, 'console-key-file': keyFile, json: isJson } = values;
-  const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
+  const style = readTerminalStyle(environment);
   const format = (detail: DecisionDetail): string => (isJson ? formatJson(detail) : formatRefusal(detail, style));
   const stop = new AbortController();
   const known = new Set<string>();

@@ -42,8 +42,17 @@ const denied = rows(403, 'access_denied');
 const stepUp = rows(401, 'insufficient_user_authentication');
 const unavailable = rows(503, 'temporarily_unavailable');
 
-// An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
-const unverifiable = "The access token's signature could not be verified.";
+/** Creates rows that share a description too. */
+const saying =
+  (row: typeof none, description: string) =>
+  (fix: string, about?: Pick<Failure, 'concept'>): Failure =>
+    row(description, fix, about);
+
+const malformed = saying(token, 'The access token is malformed.');
+// An unknown key and a bad signature are alike on the wire: an attacker must not learn which it was.
+const unverifiable = saying(token, "The access token's signature could not be verified.");
+const notAllowed = saying(denied, 'Access to this resource is not allowed.');
+const tokensUnavailable = saying(unavailable, 'Access tokens cannot be verified at the moment.');
 
 /**
  * Every reason a request can be refused for: a closed set. The wire shows `error` and `description`;
@@ -57,7 +66,7 @@ export const failures = {
   ),
   unsupported_scheme: none(
     'The authorization scheme is not supported.',
-    'The Authorization header has a scheme other than Bearer or DPoP. Basic credentials and API keys are not accepted here.',
+    'The Authorization header has a scheme other than Bearer or DPoP. Send "Authorization: Bearer <access token>": Basic credentials and API keys are not accepted here.',
   ),
   bearer_not_accepted: none(
     'A DPoP-bound access token is required.',
@@ -107,20 +116,16 @@ export const failures = {
     'The access token is encrypted.',
     'The token has five parts, so it is encrypted (JWE). Turn off token encryption for this API at the provider, or list the private key in decryption of the library: RSA-OAEP-256 or ECDH-ES with A256GCM, without zip.',
   ),
-  malformed_token: token(
-    'The access token is malformed.',
-    'The token is not header, claims and signature joined by dots. It may have been cut, or copied in part.',
+  malformed_token: malformed(
+    'The token is not header, claims and signature joined by dots. Send the complete token: it may have been cut, or copied in part.',
   ),
-  malformed_encoding: token(
-    'The access token is malformed.',
+  malformed_encoding: malformed(
     'A part of the token is not canonical base64url without padding (RFC 7515 §2). Search for padding, white space, quotes or a cut end.',
   ),
-  malformed_header: token(
-    'The access token is malformed.',
+  malformed_header: malformed(
     'The JOSE header is not a JSON object in UTF-8 with unique members, nested at most 20 deep. Correct it at the provider.',
   ),
-  malformed_claims: token(
-    'The access token is malformed.',
+  malformed_claims: malformed(
     'The claims are not a JSON object in UTF-8 with unique members, nested at most 20 deep. Correct it at the provider.',
   ),
 
@@ -131,18 +136,16 @@ export const failures = {
   ),
   unsupported_typ: token(
     'The access token has an unsupported type.',
-    'typ must be absent, JWT or at+jwt (RFC 9068). With the profile rfc9068 it must be at+jwt. ID tokens, logout tokens and proofs are not access tokens.',
+    'typ must be absent, JWT or at+jwt (RFC 9068). With the profile rfc9068 it must be at+jwt. Send an access token: ID tokens, logout tokens and proofs are not.',
   ),
   unsupported_header: token(
     'The access token has an unsupported header parameter.',
     'The JOSE header has crit, b64 or zip, and these are refused. Configure the provider to issue plain signed tokens.',
   ),
-  missing_kid: token(
-    unverifiable,
+  missing_kid: unverifiable(
     'The JOSE header has no kid, so the token names no key. Configure the provider to put kid into the JOSE header.',
   ),
-  malformed_kid: token(
-    unverifiable,
+  malformed_kid: unverifiable(
     'The kid of the token is not a string of 1 to 256 characters. Correct it at the provider.',
   ),
 
@@ -152,23 +155,20 @@ export const failures = {
     'iss is not equal to the trusted issuer, byte for byte. A domain means https://<domain>/, with the slash. Check which tenant, realm or region issued the token, and that the domain is written without https://.',
     { concept: 'issuer' },
   ),
-  unknown_kid: token(
-    unverifiable,
-    'The key set of the provider has no key with this kid, even after a refresh. The token comes from another provider or tenant, or its key was withdrawn.',
+  unknown_kid: unverifiable(
+    'The key set of the provider has no key with this kid, even after a refresh. The token comes from another provider or tenant, or its key was withdrawn. Get a new token from the trusted issuer.',
   ),
-  key_not_usable: token(
-    unverifiable,
+  key_not_usable: unverifiable(
     'The provider publishes the key of this kid for another use or algorithm (use, key_ops, alg, kty). Configure the provider to publish it for signatures with the alg of the token.',
   ),
-  invalid_signature: token(
-    unverifiable,
-    'The signature does not match the key. The token was changed, or another provider uses the same kid.',
+  invalid_signature: unverifiable(
+    'The signature does not match the key. The token was changed, or another provider uses the same kid. Send the token unchanged, or get a new one from the trusted issuer.',
   ),
 
   // Claims
   invalid_audience: token(
     'The access token has an invalid audience.',
-    'aud does not contain the audience of this API, byte for byte. Configure the client to request the token for this API, or correct the audience here. A slash at the end counts.',
+    'aud does not contain the audience of this API, byte for byte. Configure the client to request the token for this API, or correct the audience here. A slash at the end counts. If aud is the id of a client, it is an ID token: send the access token. For tokens without aud, the option clientIds names their clients.',
     { concept: 'audience' },
   ),
   unaccepted_client: token(
@@ -179,18 +179,12 @@ export const failures = {
     'The access token has no expiry.',
     'exp is absent. Configure the provider to issue tokens that expire.',
   ),
-  malformed_exp: token(
-    'The access token is malformed.',
-    'exp is not a number of seconds between 0 and 10^11. Correct it at the provider.',
-  ),
+  malformed_exp: malformed('exp is not a number of seconds between 0 and 10^11. Correct it at the provider.'),
   expired: token(
     'The access token has expired.',
     'exp has passed. Configure the client to get a new token. If the client has just got one, compare the clocks of both hosts.',
   ),
-  malformed_nbf: token(
-    'The access token is malformed.',
-    'nbf is not a number of seconds between 0 and 10^11. Correct it at the provider.',
-  ),
+  malformed_nbf: malformed('nbf is not a number of seconds between 0 and 10^11. Correct it at the provider.'),
   not_yet_valid: token(
     'The access token is not valid yet.',
     'nbf is in the future. Compare the clock of this host with the clock of the provider.',
@@ -199,20 +193,16 @@ export const failures = {
     'The access token has no time of issue.',
     'iat is absent. Configure the provider to put it in (RFC 9068 §2.2).',
   ),
-  malformed_iat: token(
-    'The access token is malformed.',
-    'iat is not a number of seconds between 0 and 10^11. Correct it at the provider.',
-  ),
+  malformed_iat: malformed('iat is not a number of seconds between 0 and 10^11. Correct it at the provider.'),
   issued_in_future: token(
     'The access token was issued in the future.',
     'iat is in the future. Compare the clock of this host with the clock of the provider.',
   ),
   malformed_sub: token(
     'The access token has no valid subject.',
-    'sub is absent or not a string (RFC 9068 §2.2). At the provider, add it to these tokens.',
+    'sub is absent or not a string (RFC 9068 §2.2). Add it at the provider. Or make the subject optional, to accept tokens of machines that have none.',
   ),
-  malformed_scope: token(
-    'The access token is malformed.',
+  malformed_scope: malformed(
     'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings. Correct it at the provider.',
   ),
   malformed_client_id: token(
@@ -223,8 +213,7 @@ export const failures = {
     'The access token has no valid identifier.',
     'jti is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Configure the provider to issue such tokens, or turn the profile off.',
   ),
-  malformed_actor: token(
-    'The access token is malformed.',
+  malformed_actor: malformed(
     'act is not an object, or has more than five nested actors (RFC 8693 §4.1). Correct the token exchange at the provider.',
   ),
   not_an_access_token: token(
@@ -233,8 +222,7 @@ export const failures = {
   ),
 
   // Sender binding
-  malformed_cnf: token(
-    'The access token is malformed.',
+  malformed_cnf: malformed(
     'cnf is not an object, or its jkt or x5t#S256 is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1, RFC 8705 §3.1). Correct it at the provider.',
   ),
   unsupported_cnf: token(
@@ -243,7 +231,7 @@ export const failures = {
   ),
   bound_token_as_bearer: token(
     'The access token is bound to a key and cannot be used as Bearer.',
-    'The token has cnf.jkt. The client must send it as "Authorization: DPoP" with a proof (RFC 9449 §7.2).',
+    'The token has cnf.jkt. The client must send it as "Authorization: DPoP" with a proof (RFC 9449 §7.2). If DPoP is off here, accept it.',
   ),
   unbound_token_as_dpop: token(
     'The access token is not bound to a key.',
@@ -272,8 +260,7 @@ export const failures = {
     'The access token has been revoked.',
     'A logout, a security event, an operator or the application has ended this token. The log line has the event and its time. The client needs a new token, from a new login if the session has ended.',
   ),
-  revocation_unknown: unavailable(
-    'Access tokens cannot be verified at the moment.',
+  revocation_unknown: tokensUnavailable(
     'Revocations cannot be known: the store was out of contact for 60 s, or isRevoked of the application failed. Check Redis, or that function. The setting for stale revocations can accept tokens instead.',
   ),
 
@@ -320,7 +307,7 @@ export const failures = {
   ),
   proof_method_mismatch: proof(
     'The DPoP proof is for another method.',
-    'htm is not the method of the request. Upper and lower case count.',
+    'htm is not the method of the request. Create the proof for the method that is sent; upper and lower case count.',
   ),
   proof_url_mismatch: proof(
     'The DPoP proof is for another URL.',
@@ -366,7 +353,7 @@ export const failures = {
   // Policy
   insufficient_scope: forbidden(
     'The access token lacks a required scope.',
-    'The token is valid, but its scopes lack what the route requires. Grant the scope to the client at the provider, and configure the client to request it.',
+    'The token is valid, but its scopes lack what the route requires. Grant the scope to the client at the provider, and configure the client to request it. If the token has scopes in another claim, such as scp, the option scopeClaim names it.',
   ),
   no_accepted_scope: forbidden(
     'The access token has none of the accepted scopes.',
@@ -374,7 +361,7 @@ export const failures = {
   ),
   missing_permission: forbidden(
     'The access token lacks a required permission.',
-    'The token is valid, but its permissions claim does not contain the permission that the route requires. Assign the permission at the provider, and configure the provider to put permissions into access tokens. The option permissionsClaim names the claim.',
+    'The token is valid, but its permissions claim does not contain the permission that the route requires. Assign the permission at the provider, and configure the provider to put permissions into access tokens. The option permissionsClaim names the claim, or the path to a nested one, as in ["realm_access", "roles"].',
   ),
   actor_required: denied(
     'Access to this resource requires an actor.',
@@ -414,22 +401,19 @@ export const failures = {
     'The request can be understood in more than one way.',
     'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Or its subprotocols use bearer in another way than once, before the token. Another server could read another request. Check the proxies between client and gate.',
   ),
-  no_rule: denied(
-    'Access to this resource is not allowed.',
+  no_rule: notAllowed(
     'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
   ),
-  denied_by_rule: denied(
-    'Access to this resource is not allowed.',
-    'The rule that matches says "access": "deny". Change the rule to admit the request.',
+  denied_by_rule: notAllowed(
+    'The rule that matches says "access": "deny", or has an exchange or assertion, which the response to TRACE would show. Change the rule to admit the request.',
   ),
-  untrusted_peer: denied(
-    'Access to this resource is not allowed.',
+  untrusted_peer: notAllowed(
     'An untrusted peer requested a decision of the gate. Only the proxy may do so: trust its address, and block all other peers.',
     { concept: 'trustProxy' },
   ),
   upstream_unavailable: rows(502, 'temporarily_unavailable')(
     'The server behind this gate cannot be reached.',
-    'The upstream did not take the connection, closed it before it responded, or sent a response that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+    'The upstream did not take the connection, closed it before it responded, or sent a response that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here; if the error is about TLS, the certificates of both sides, their names and their expiry.',
   ),
   audit_unavailable: unavailable(
     'This server cannot record requests at the moment.',
@@ -441,17 +425,16 @@ export const failures = {
     { concept: 'trustProxy' },
   ),
   upstream_timeout: rows(504, 'temporarily_unavailable')(
-    'The server behind this gate did not answer in time.',
+    'The server behind this gate did not respond in time.',
     'The upstream took longer than the time set for it to take the connection or to send a part of its response. Find out why it is slow, or raise the time.',
   ),
   upload_timeout: rows(408, 'invalid_request')(
     'The body of the request did not arrive in time.',
-    'The client sent no byte of the body for longer than the time set for it. Check the network of the client, or raise the time.',
+    'The client sent no byte of the body for longer than the time set for it, or not the complete message of MCP. Check the network of the client, or raise the time.',
   ),
 
   // Token exchange
-  exchange_refused: denied(
-    'Access to this resource is not allowed.',
+  exchange_refused: notAllowed(
     'The provider does not exchange this token; the log line has its error. invalid_target: allow the audience for the client. invalid_scope: grant the scopes. invalid_grant: the token has ended there. Without an error: the token is bound by cnf, or is of another issuer than the exchange.',
   ),
 
@@ -488,12 +471,10 @@ export const failures = {
   ),
 
   // Availability and surprises
-  keys_unavailable: unavailable(
-    'Access tokens cannot be verified at the moment.',
-    'There are no usable keys of the provider. The log lines keys_fetch_failed say why. Check the network, the outbound proxy and the certificate.',
+  keys_unavailable: tokensUnavailable(
+    'There are no usable keys of the provider. An earlier line says why: keys_fetch_failed of the service, or of the library "the keys cannot be fetched". Check the network, the outbound proxy and the certificate.',
   ),
-  introspection_unavailable: unavailable(
-    'Access tokens cannot be verified at the moment.',
+  introspection_unavailable: tokensUnavailable(
     'The introspection endpoint returned no usable response. The log line says why. Check its address, the credentials of this resource server, the network and the certificate.',
   ),
   exchange_unavailable: unavailable(
@@ -558,6 +539,7 @@ export interface AccessErrorOptions {
   readonly stepUp?: StepUp;
   /** Facts for the operator's log; never a token, a proof or a key. */
   readonly context?: FailureContext;
+  /** The error behind the refusal, for the log. */
   readonly cause?: unknown;
 }
 
@@ -577,11 +559,16 @@ export class AccessError extends Error {
   }
 
   override readonly name = 'AccessError';
+  /** Reason of the refusal, a key of `failures`. */
   readonly reason: Reason;
+  /** Scopes for the challenge. */
   readonly scopes: readonly string[] | undefined;
+  /** Authentication for the challenge (RFC 9470). */
   readonly stepUp: StepUp | undefined;
+  /** Facts for the log of the operator. */
   readonly context: FailureContext | undefined;
 
+  /** Throws `TypeError` for a reason that is not in `failures`. */
   constructor(reason: Reason, options?: AccessErrorOptions) {
     if (!Object.hasOwn(failures, reason)) {
       throw new TypeError(
@@ -601,6 +588,16 @@ export class AccessError extends Error {
   /** The row of the table for this reason. */
   get failure(): Failure {
     return failures[this.reason];
+  }
+
+  /** Status of the response; a framework whose error handler does not know this class reads it here, or in `statusCode`. */
+  get status(): number {
+    return this.failure.status;
+  }
+
+  /** Equal to `status`. */
+  get statusCode(): number {
+    return this.failure.status;
   }
 }
 Object.defineProperty(AccessError.prototype, refusalMark, { value: true });

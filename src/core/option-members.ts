@@ -9,20 +9,20 @@ export type OptionCheck = readonly [isValid: (value: unknown) => boolean, fix: s
 /** The members that an options object may have: a missing or unknown name does not compile. `true`: its reader checks it. */
 export type OptionMembers<O> = Readonly<Record<MemberOf<O>, true | OptionCheck>>;
 
-/** Throws `TypeError` for options that are not an object, or have an unknown member or an invalid value. */
-export function checkOptionMembers<O>(caller: string, options: unknown, members: OptionMembers<O>): void {
+/** Throws `TypeError` for options that are not an object, or have an unknown member or an invalid value. `within`: their path. */
+export function checkOptionMembers<O>(caller: string, options: unknown, members: OptionMembers<O>, within = ''): void {
   if (!isObject(options)) throw new TypeError(`${caller}: write the options as an object`);
   checkMembers(caller, options, Object.keys(members));
-  checkValues(options, members);
+  checkValues(options, members, within);
 }
 
 /** Throws `TypeError` for an invalid value. The value is not repeated: it may be a secret. */
-export function checkValues(options: object, members: Readonly<Record<string, true | OptionCheck>>): void {
+export function checkValues(options: object, members: Readonly<Record<string, true | OptionCheck>>, within = ''): void {
   for (const [name, check] of Object.entries(members)) {
     if (check === true) continue;
     const [isValid, fix, use] = check;
     const value: unknown = Reflect.get(options, name);
-    if ((value !== undefined || use === 'required') && !isValid(value)) throw new TypeError(`${name}: ${fix}`);
+    if ((value !== undefined || use === 'required') && !isValid(value)) throw new TypeError(`${within}${name}: ${fix}`);
   }
 }
 
@@ -48,13 +48,27 @@ const leastLetters = 4;
 
 /** Members that other packages have, each with the member that has its meaning here. */
 const names: readonly (readonly [string, string])[] = [
-  ['issuerBaseURL', 'issuer'],
-  ['domain', 'issuer'],
-  ['secret', 'issuer'],
-  ['leeway', 'clockTolerance'],
-  ['roles', 'permissions'],
-  ['roles', 'permissionsClaim'],
+  ...['issuerBaseURL', 'issuerURL', 'authority', 'domain'].map((name) => [name, 'issuer'] as const),
+  ...['publicKey', 'jwks'].map((name) => [name, 'keys'] as const),
+  ...['tokenSigningAlg', 'alg'].map((name) => [name, 'algorithms'] as const),
+  ...['leeway', 'clockSkew'].map((name) => [name, 'clockTolerance'] as const),
+  ...['role', 'roles'].flatMap((name) => ['permissions', 'permissionsClaim'].map((to) => [name, to] as const)),
+  ...['requiredScopes', 'scope'].map((name) => [name, 'scopes'] as const),
+  ['strict', 'profile'],
+  ['agent', 'fetch'],
 ];
+
+/** Members that other packages have, and where their meaning is here. */
+const elsewhere: ReadonlyMap<string, string> = new Map([
+  ...['secret', 'secretOrKey'].map((name) => [name, 'Symmetric keys are not accepted; keys has public ones'] as const),
+  ...['authRequired', 'credentialsRequired'].map(
+    (name) => [name, 'Write authorize.optional(policy) at the route'] as const,
+  ),
+  ...['scope', 'scopes', 'requiredScopes', 'validators'].map(
+    (name) => [name, 'It belongs into the policy of a route'] as const,
+  ),
+  ...['getToken', 'cookie'].map((name) => [name, 'Tokens are read from the Authorization header only'] as const),
+]);
 
 /** Members of earlier versions, each with the member that replaces it. A member of the same name elsewhere is not meant. */
 const removed: ReadonlyMap<string, string> = new Map([
@@ -70,7 +84,7 @@ export function refuseMember(what: string, name: string, known: readonly string[
   }
   const [, other] = names.find(([from, to]) => from === name && known.includes(to)) ?? [];
   const meant = other ?? findLikeliest(name, known, leastLetters);
-  const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;
+  const hint = meant === undefined ? (elsewhere.get(name) ?? '').replace(/^./, '. $&') : `. Did you mean ${meant}?`;
   return new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}${hint}`);
 }
 

@@ -66,6 +66,14 @@ export class Refused {
     return failures[this.reason];
   }
 
+  get status(): number {
+    return this.failure.status;
+  }
+
+  get statusCode(): number {
+    return this.failure.status;
+  }
+
   get evidence(): Evidence | undefined {
     return this.#evidence;
   }

@@ -24,7 +24,6 @@ export type Walk = ReturnType<typeof openWalk>;
 /** Refusals because of missing information: nothing is known about the token. */
 const undecided: ReadonlySet<Reason> = new Set(['keys_unavailable', 'introspection_unavailable']);
 
-/** Begins without any step. */
 export function openWalk() {
   const steps: Step[] = [];
   const values = new Map<CheckId, unknown>();
@@ -67,7 +66,6 @@ export function openWalk() {
       values.set(id, substitute);
       return substitute;
     },
-    /** Returns the refusal of the first failed step. */
     refusal: (): Refused | undefined => steps.find(({ verdict }) => verdict === 'fail')?.refusal,
     hasPassed: (...ids: readonly CheckId[]): boolean =>
       ids.every((id) => steps.some((step) => step.id === id && step.verdict === 'pass')),

@@ -1,13 +1,9 @@
 import { thumbprint } from '../core/jose/jwk.ts';
 import { createProof, makeKeyPair } from '../core/jose/signed-proof.ts';
 
-export interface BoundRequestTarget {
-  readonly url: URL;
-  readonly method: string;
-  readonly nonce: string | undefined;
-}
+type Target = Readonly<{ url: URL; method: string; nonce: string | undefined }>;
 
-export function createBoundRequest({ url, method, nonce }: BoundRequestTarget) {
+export function createBoundRequest({ url, method, nonce }: Target) {
   const key = makeKeyPair('ES256');
   return {
     jkt: thumbprint(key.publicJwk),
@@ -18,13 +14,21 @@ export function createBoundRequest({ url, method, nonce }: BoundRequestTarget) {
     write(token: string, now: number, currentNonce = nonce): { readonly proof: string; readonly command: string } {
       const proof = createProof(key, { method, url, token, nonce: currentNonce }, now);
       // RFC 9449 §7.1
-      const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;
-      return { proof, command: `curl -i${methodFlag(method)} ${headers} ${quote(url.href)}` };
+      return { proof, command: writeCurl(method, url, { Authorization: `DPoP ${token}`, DPoP: proof }) };
     },
   };
 }
 
-export type BoundRequest = ReturnType<typeof createBoundRequest>;
+/** Writes a command of curl. Its values are of one line. */
+export function writeCurl(
+  method: string,
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  separator = ' ',
+): string {
+  const lines = Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`);
+  return [`curl -i${methodFlag(method)}`, ...lines, quote(url.href)].join(separator);
+}
 
 /** GET is the default of curl. `-X HEAD` would wait for a body. */
 export function methodFlag(method: string): string {

@@ -1,6 +1,5 @@
 import { failures, type Reason } from '../core/failures.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { Endpoint } from '../server/variants/endpoints.ts';
 import { clientIds, defaultIdpPort } from './provider/defaults.ts';
 import type { LocalIdp } from './provider/local-idp.ts';
 
@@ -94,17 +93,18 @@ function describeGateRequests({ rules }: Settings): readonly SampleRequest[] {
 
 const samplePaths: ReadonlySet<string> = new Set(['/api/public', '/api/private', '/api/private-scoped']);
 
-function describeRequests(settings: Settings): readonly SampleRequest[] {
-  return settings.variant.endpoints.flatMap((endpoint) => {
-    if (!samplePaths.has(endpoint.path)) return [];
-    const { path, access } = endpoint;
-    const scopes =
-      access === 'open'
-        ? [undefined]
-        : access.scopes === undefined
-          ? [undefined, '']
-          : [undefined, '', 'read:messages'];
-    return scopes.map((scope) => ({ path, scope, expected: predictResponse(endpoint, scope, settings) }));
+/** Predicts status and description from the tables of the service. */
+function describeRequests({ variant, dpopRequired }: Settings): readonly SampleRequest[] {
+  const refuse = (reason: Reason, status: number = failures[reason].status): string =>
+    `${status} ${failures[reason].description}`;
+  const admitted = dpopRequired ? refuse('bearer_not_accepted') : '200';
+  const lacking = dpopRequired ? admitted : refuse('insufficient_scope', variant.insufficientScopeStatus);
+  return variant.endpoints.flatMap(({ path, access }): readonly SampleRequest[] => {
+    if (!samplePaths.has(path)) return [];
+    if (access === 'open') return [{ path, scope: undefined, expected: '200' }];
+    const none = { path, scope: undefined, expected: refuse('missing_credentials') };
+    if (access.scopes === undefined) return [none, { path, scope: '', expected: admitted }];
+    return [none, { path, scope: '', expected: lacking }, { path, scope: 'read:messages', expected: admitted }];
   });
 }
 
@@ -118,15 +118,4 @@ function writeCommand({ issuer }: LocalIdp, url: URL, scope: string | undefined)
   const idp = new URL(issuer).port === String(defaultIdpPort) ? '' : ` --idp ${issuer}`;
   return `curl -i ${url} -H "Authorization: Bearer \\
 $(npx portcullis token${idp}${scope === '' ? '' : ` --scope ${scope}`})"`;
-}
-
-/** Predicts status and description from the tables of the service. */
-function predictResponse({ access }: Endpoint, scope: string | undefined, settings: Settings): string {
-  const refuse = (reason: Reason, status: number = failures[reason].status): string =>
-    `${status} ${failures[reason].description}`;
-  if (access === 'open') return '200';
-  if (scope === undefined) return refuse('missing_credentials');
-  if (settings.dpopRequired) return refuse('bearer_not_accepted');
-  const isMissing = (access.scopes ?? []).some((needed) => needed !== scope);
-  return isMissing ? refuse('insufficient_scope', settings.variant.insufficientScopeStatus) : '200';
 }

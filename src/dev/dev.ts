@@ -13,7 +13,6 @@ import { announceProvider, announceService, type ConsoleLink, isGate, type Liste
 import { listSharedVariables } from './local-service.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
 import { clientIds, consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
-import { LocalIdpFailure } from './provider/failure.ts';
 import { type LocalIdp, startLocalIdp } from './provider/local-idp.ts';
 import { devVariable } from './tries/tries.ts';
 
@@ -34,18 +33,13 @@ export interface DevFlags {
 /** Runs a local identity provider and the service until a stop signal. Returns the exit status. */
 export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv): Promise<number> {
   const customClaim = environment['CUSTOM_CLAIM'] || defaultCustomClaim;
+  const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
   try {
-    const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
-    try {
-      if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
-      const rules = flags.rules ?? (await writeExchange(idp, flags, findCacheFolder(environment)));
-      return await runService(idp, flags.audience, serviceEnvironment(idp, { ...flags, rules }, environment));
-    } finally {
-      await idp.close();
-    }
-  } catch (error) {
-    if (!(error instanceof LocalIdpFailure)) throw error;
-    return fail(`portcullis: ${error.message}\n`, exitCodes.unavailable);
+    if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
+    const rules = flags.rules ?? (await writeExchange(idp, flags, findCacheFolder(environment)));
+    return await runService(idp, flags.audience, serviceEnvironment(idp, { ...flags, rules }, environment));
+  } finally {
+    await idp.close();
   }
 }
 
@@ -70,7 +64,10 @@ async function writeExchange(
 
 async function runService(idp: LocalIdp, audience: string, environment: NodeJS.ProcessEnv): Promise<number> {
   const result = readSettings({ args: [], environment });
-  if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
+  if (result.kind === 'problems') {
+    process.stderr.write(formatProblems(result.problems));
+    return exitCodes.config;
+  }
   const { settings } = result;
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // Detached, so that Ctrl-C of the terminal reaches the service once, through this process.
@@ -170,9 +167,4 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
     NO_PROXY: noProxy,
     no_proxy: noProxy,
   };
-}
-
-function fail(message: string, status: number): number {
-  process.stderr.write(message);
-  return status;
 }

@@ -5,7 +5,7 @@ import { settingTable } from '../server/settings/setting-table.ts';
 import { environmentName } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
-import { findLocalProvider } from './provider/running.ts';
+import { findRunning } from './provider/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
@@ -21,7 +21,7 @@ export type LocalService = NonNullable<Awaited<ReturnType<typeof findLocalServic
  * responds.
  */
 export async function findLocalService(environment: Environment, issuer: string) {
-  const provider = await findLocalProvider(findCacheFolder(environment), issuer);
+  const provider = await findRunning(findCacheFolder(environment), undefined, issuer);
   if (provider?.audience === undefined) return undefined;
   const { audience, certificate, variables } = provider;
   // The provider is on this host: no proxy is needed.

@@ -1,5 +1,4 @@
 import { findCheck } from '../core/checks.ts';
-import { failures } from '../core/failures.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import type { KeySet } from '../core/keys/key-set.ts';
 import { checkPolicy } from '../core/policy/checked-policy.ts';
@@ -13,7 +12,7 @@ import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { Step } from '../core/walk.ts';
 import { findCauses, nameCauses } from './causes/causes.ts';
 import type { CheckVerdict, ExplainedCheck, NamedCause } from './explained-check.ts';
-import { type Explanation, nameCheck, type ShownClaim } from './explanation.ts';
+import { type Explanation, fixOf, nameCheck, type ShownClaim } from './explanation.ts';
 import { type Facts, readFacts, readForce, type SettingLabels, secretsOf } from './facts.ts';
 import type { InputKind } from './input/input.ts';
 import { type Shown, showStep } from './looks.ts';
@@ -125,7 +124,7 @@ const ofService: Readonly<Record<string, string>> = {
   revocation: 'only the service knows its cutoffs: query it by explain --id, or explain --admin',
 };
 const notMade: Readonly<Partial<Record<CheckVerdict, string>>> = {
-  blocked: 'cannot be tried: see the failures above',
+  blocked: 'cannot be tried: it needs a check above that has not passed',
   unknown: 'only the provider can decide: there are no keys, or the token is opaque',
 };
 
@@ -155,7 +154,7 @@ async function explainStep(step: Step, context: StepContext): Promise<ExplainedC
     ...(setting !== undefined && { setting }),
     ...(causes.length > 0 && { causes: causes.map((cause) => guard(cause, withhold)) }),
     ...(isFailed && reason !== undefined && { docs: `refusals.md#${reason}` }),
-    ...(isFailed && reason !== undefined && causes.length === 0 && { fix: failures[reason].fix }),
+    ...(isFailed && reason !== undefined && causes.length === 0 && { fix: fixOf(reason) }),
   };
 }
 
@@ -164,7 +163,10 @@ async function confirmCauses(
   { id, reason, comparison }: Step,
   { facts, tried }: StepContext,
 ): Promise<readonly NamedCause[]> {
-  const candidates = reason === undefined ? [] : findCauses(reason, { ...facts, wanted: comparison?.wanted });
+  const candidates =
+    reason === undefined
+      ? []
+      : findCauses(reason, { ...facts, wanted: comparison?.wanted, held: comparison?.received });
   const confirmed = new Set<object>();
   for (const candidate of candidates) {
     const { trial } = candidate;

@@ -3,7 +3,9 @@ export type Certainty = 'certain' | 'likely';
 
 /** A cause that matches, with its id. */
 export interface NamedCause {
+  /** Name, of the page of causes. */
   readonly id: string;
+  /** `certain` if the fix was tried with success. */
   readonly certainty: Certainty;
   /** Fix: a line to write, or one sentence. */
   readonly fix: string;
@@ -21,6 +23,7 @@ export type CheckVerdict = 'pass' | 'fail' | 'follows' | 'blocked' | 'skipped' |
 
 /** One check. Every string is bounded and escaped, and does not repeat a part of the credentials. */
 export interface ExplainedCheck {
+  /** Name of the check. */
   readonly id: string;
   /** Checks of one value have one group. */
   readonly group: string;
@@ -28,10 +31,13 @@ export interface ExplainedCheck {
   readonly label?: string;
   /** Section of the console. */
   readonly section?: string;
+  /** Result. */
   readonly verdict: CheckVerdict;
   /** Reason of the refusal if the check fails. */
   readonly reason?: string;
+  /** Accepted value or values. */
   readonly expected?: string | readonly string[];
+  /** Value in the request. */
   readonly seen?: string;
   /** `false` if `seen` is from a token whose signature is not verified. */
   readonly verified?: boolean;
@@ -39,6 +45,7 @@ export interface ExplainedCheck {
   readonly why?: string;
   /** The setting that decides, and where its value comes from. */
   readonly setting?: string;
+  /** Causes of a failure, certain ones first. */
   readonly causes?: readonly NamedCause[];
   /** Fix if no cause was found. */
   readonly fix?: string;

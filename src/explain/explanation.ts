@@ -15,7 +15,9 @@ export function nameCheck(id: string): Pick<ExplainedCheck, 'id' | 'group' | 'la
 
 /** Rules that a request was validated by. */
 export interface Against {
+  /** Trusted issuers. */
   readonly issuer: readonly string[];
+  /** Accepted audiences. */
   readonly audiences: readonly string[];
   /** Source of the keys. With `none` the verdict is `undecided`. */
   readonly keys: 'fetched' | 'given' | 'none';
@@ -23,6 +25,7 @@ export interface Against {
 
 /** A claim of `show`. */
 export interface ShownClaim {
+  /** Name of the claim. */
   readonly claim: string;
   /** Escaped and bounded; `absent` if the token has no such claim. */
   readonly value: string;
@@ -32,6 +35,7 @@ export interface ShownClaim {
 
 /** The rule of a gate that matches the request. */
 export interface DecidingRule {
+  /** Id of the rule. */
   readonly id: string;
   /** `report`: the request passes regardless of the verdict. */
   readonly mode: 'enforce' | 'report';
@@ -41,7 +45,9 @@ export interface DecidingRule {
 
 /** Every check of one request. The first check that fails has the reason of the refusal. */
 export interface Explanation {
+  /** Version of this form. */
   readonly version: 1;
+  /** Decision; `undecided` without keys. */
   readonly verdict: 'admitted' | 'refused' | 'undecided';
   /** Reason of a refusal. */
   readonly reason?: string;
@@ -49,6 +55,7 @@ export interface Explanation {
   readonly status?: number;
   /** Time of the evaluation, in UTC. */
   readonly at: string;
+  /** Rules of the evaluation. */
   readonly against: Against;
   /** Absent without a gate, or if no rule matches. */
   readonly rule?: DecidingRule;
@@ -58,6 +65,7 @@ export interface Explanation {
   readonly shown?: readonly ShownClaim[];
   /** Command that decides what is undecided here. */
   readonly next?: string;
+  /** Every check, in its order. */
   readonly checks: readonly ExplainedCheck[];
 }
 
@@ -98,10 +106,16 @@ export function explainUnserved(
   status: keyof typeof unserved,
   { method, url }: ResourceRequest,
   { reason: _, status: __, ...rest }: Explanation,
+  fix: string = unserved[status],
 ): Explanation {
   const seen = showText(`${method} ${new URL(url).pathname}`);
-  const check = { id: 'route', group: 'route', verdict: 'fail', seen, fix: unserved[status] } as const;
+  const check = { id: 'route', group: 'route', verdict: 'fail', seen, fix } as const;
   return { ...rest, verdict: 'refused', status, checks: [check, ...rest.checks] };
+}
+
+/** The fix of a reason, without its sentence about the log line: an explanation shows the facts of the line itself. */
+export function fixOf(reason: Reason): string {
+  return failures[reason].fix.replace(/ The log line (?:has|names|says) [^.]*\./, '');
 }
 
 type Refusal = Pick<ExplainedCheck, 'id' | 'group'> &
@@ -114,7 +128,7 @@ export function explainReason(
   { id, group, ...facts }: Refusal,
   status: number | undefined = failures[reason].status,
 ): Explanation {
-  const fix = facts.causes === undefined ? { fix: failures[reason].fix } : {};
+  const fix = facts.causes === undefined ? { fix: fixOf(reason) } : {};
   const check = { id, group, verdict: 'fail', reason, ...facts, ...fix, docs: `refusals.md#${reason}` } as const;
   const { version, against, checks } = startExplanation(at, [check]);
   return { version, verdict: 'refused', reason, ...(status !== undefined && { status }), at, against, checks };
@@ -152,6 +166,14 @@ export function leaveCertificateOpen(explanation: Explanation): Explanation {
   const reason = failed.reason as Reason; // each check that fails has one
   const status = reason === before ? statusBefore : failures[reason].status;
   return { ...explanation, reason, ...(status !== undefined && { status }), checks };
+}
+
+/** Without the requirements of a route, only the token is admitted. */
+export function leaveRequirements(explanation: Explanation): Explanation {
+  if (explanation.verdict !== 'admitted') return explanation;
+  const why = 'scopes and permissions of the route are not known: add --scope or --permission';
+  const check = { id: 'requirements', group: 'policy', verdict: 'skipped', why } as const;
+  return { ...explanation, checks: [...explanation.checks, check] };
 }
 
 /** A check that the input cannot decide. */

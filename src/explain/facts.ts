@@ -1,6 +1,7 @@
-import type { DpopMode } from '../core/http/credentials.ts';
+import { attempt } from '../core/attempt.ts';
 import type { ResourceRequest } from '../core/http/request.ts';
 import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
+import type { KeySet, ManagedKeySet } from '../core/keys/key-set.ts';
 import { isCombined } from '../core/policy/checked-policy.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import type { Gathered } from '../core/resource-server/dry-run.ts';
@@ -12,6 +13,7 @@ export type Setting = 'issuer' | 'audience' | 'dpopAccepted' | 'trustProxy' | 'a
 
 /** The name of a setting: a variable of the service, or an option of the library. */
 export interface SettingLabel {
+  /** Name as the operator writes it. */
   readonly name: string;
   /** Source of the value, such as `from the environment`; `undefined` if it is not known. */
   readonly source: string | undefined;
@@ -32,48 +34,23 @@ export type RareSetting =
 /** Labels of the settings, for the messages of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
 
-export interface InForce {
-  readonly issuers: readonly string[];
-  readonly audiences: readonly string[];
-  readonly mode: DpopMode;
-  readonly algorithms: readonly string[];
-  /** Scopes that the route requires: all of them, or any one. */
-  readonly scopes: readonly string[];
-  readonly permissions: readonly string[];
-  /** True if the domain is set with the prefix `https://`. The service starts, and refuses every token. */
-  readonly domainHasScheme: boolean;
-  readonly disguise?: Disguise | undefined;
-  readonly labels: SettingLabels;
-}
+/** The active rules, as far as causes use them. */
+export type InForce = Omit<ReturnType<typeof readForce>, 'disguise'> & Pick<ForceOptions, 'disguise'>;
 
-export interface Seen {
-  readonly kind: InputKind;
-  /** Value of the Authorization header. */
-  readonly authorization: string | null;
-  /** Credentials after the scheme; may be empty. */
-  readonly token: string;
-  readonly url: string | undefined;
-  readonly cookie: string | null;
-  /** Other headers whose value looks like a token. */
-  readonly otherHeaders: readonly (readonly [name: string, token: string])[];
-  readonly header: JsonObject;
-  readonly claims: JsonObject;
-  readonly proofClaims: JsonObject;
-}
+type Read = ReturnType<typeof readFacts>;
 
-export interface Facts {
-  readonly seen: Seen;
-  readonly force: InForce;
-  /** External URL of the request; `undefined` if it is not known. */
-  readonly externalUrl: string | undefined;
-  /** Configured origin and prefix of the external URL. */
-  readonly pinnedUrl: string | undefined;
+/** The request and the parts of its token, verified or not. */
+export type Seen = Read['seen'];
+
+export interface Facts extends Omit<Read, 'isKeyKnown' | 'keysFetchedAt'> {
   /** True if a trusted issuer publishes the `kid` of the token; `undefined` without keys. */
   readonly isKeyKnown?: boolean | undefined;
-  /** Seconds since the epoch. */
-  readonly now: number;
+  /** Seconds since the epoch at which the keys of the trusted issuers were fetched; `undefined` if that is not known. */
+  readonly keysFetchedAt?: number | undefined;
   /** Claims with which the condition of the rule would hold. */
   readonly wanted?: JsonObject | undefined;
+  /** Permissions of the token, of a check that requires some. */
+  readonly held?: unknown;
 }
 
 export function audiencesOf({ aud }: JsonObject): readonly string[] {
@@ -144,66 +121,72 @@ export function secretsOf({ headers, url }: ResourceRequest): readonly string[] 
   return [...values.flatMap((value) => value.split(/[\s.,;]+/)), ...query.split(/[?&=#]/)];
 }
 
-/** Reads the active rules, as far as causes use them. */
 export function readForce(
   { rules, issuer, trusted: found }: Gathered,
   policy: Policy<unknown>,
-  options: ForceOptions,
-): InForce {
+  { labels = optionLabels, domainHasScheme = false, disguise }: ForceOptions,
+) {
   const trusted = [...(found?.issuers.values() ?? [])];
+  const ofToken = issuer === undefined ? trusted : [issuer];
   const { scopes = [], anyScope = [], permissions = [] } = isCombined(policy) ? {} : policy;
+  const issuers: readonly string[] = trusted.map((each) => each.issuer);
+  const audiences: readonly string[] = [...new Set(ofToken.flatMap((each) => [...each.audiences]))];
+  const algorithms: readonly string[] = [...new Set<string>(ofToken.flatMap((each) => [...each.algorithms]))];
+  /** Scopes that the route requires: all of them, or any one. */
+  const required: readonly string[] = [...scopes, ...anyScope];
   return {
-    issuers: trusted.map((each) => each.issuer),
-    audiences:
-      issuer === undefined ? [...new Set(trusted.flatMap(({ audiences }) => [...audiences]))] : [...issuer.audiences],
-    mode: rules.mode,
-    algorithms:
-      issuer === undefined
-        ? [...new Set(trusted.flatMap(({ algorithms }) => [...algorithms]))]
-        : [...issuer.algorithms],
-    scopes: [...scopes, ...anyScope],
-    permissions,
-    domainHasScheme: options.domainHasScheme ?? false,
-    disguise: options.disguise,
-    labels: options.labels ?? optionLabels,
+    ...{ issuers, audiences, algorithms, permissions, scopes: required, mode: rules.mode },
+    // With `domainHasScheme` the service starts, and refuses every token.
+    ...{ domainHasScheme, disguise, labels },
   };
 }
 
+/** Reads what causes compare. `now` is in seconds since the epoch. */
 export function readFacts(
-  { headers, url }: ResourceRequest,
+  { headers, url }: Pick<ResourceRequest, 'headers'> & { readonly url: string | undefined },
   sight: Gathered,
   { force, now, kind }: { readonly force: InForce; readonly now: number; readonly kind: InputKind },
-): Facts {
+) {
   const authorization = headers.get('authorization');
+  /** Credentials after the scheme; may be empty. */
   const token = sight.credentials?.token ?? (authorization ?? '').replace(/^[^\s]*\s*/, '');
   const unverified = readUnverified(token);
-  const seenHeader = sight.header ?? unverified.header;
+  const header = sight.header ?? unverified.header;
   return {
     seen: {
-      kind,
-      authorization,
-      token,
-      url,
-      cookie: headers.get('cookie'),
-      otherHeaders: otherHeaders.flatMap((name) => {
+      ...{ kind, authorization, token, url, header, cookie: headers.get('cookie') },
+      /** Other headers whose value looks like a token. */
+      otherHeaders: otherHeaders.flatMap((name): readonly (readonly [name: string, token: string])[] => {
         const [, found] = tokenLike.exec(headers.get(name) ?? '') ?? [];
-        return found === undefined ? [] : [[name, found] as const];
+        return found === undefined ? [] : [[name, found]];
       }),
-      header: seenHeader,
       claims: sight.claims ?? unverified.claims,
       proofClaims: sight.proofClaims ?? {},
     },
     force,
+    /** External URL of the request; `undefined` if it is not known. */
     externalUrl: sight.url === undefined ? undefined : `${sight.url.origin}${sight.url.path}`,
+    /** Configured origin and prefix of the external URL. */
     pinnedUrl: sight.url?.pinned,
-    isKeyKnown: findKid(sight, textOf(seenHeader['kid'])),
+    isKeyKnown: findKid(sight, textOf(header['kid'])),
+    keysFetchedAt: readFetchTime(sight),
     now,
   };
 }
 
-function findKid({ call, trusted }: Gathered, kid: string): boolean | undefined {
-  const keySets = [...(trusted?.issuers.values() ?? [])].map(({ keys }) => call.keys ?? keys);
-  const usable = keySets.filter((keys) => keys.usable());
+const keySetsOf = ({ call, trusted }: Gathered): readonly KeySet[] =>
+  [...(trusted?.issuers.values() ?? [])].map(({ keys }) => call.keys ?? keys);
+
+/** The oldest fetch. A key set that the application provides has no age. */
+function readFetchTime(sight: Gathered): number | undefined {
+  const ages = keySetsOf(sight).flatMap((keys) =>
+    'status' in keys ? ((keys as ManagedKeySet).status().ageSeconds ?? []) : [],
+  ); // only managed ones have it
+  return ages.length === 0 ? undefined : sight.rules.now() - Math.max(...ages);
+}
+
+function findKid(sight: Gathered, kid: string): boolean | undefined {
+  const usable = keySetsOf(sight).filter((keys) => keys.usable());
   return usable.length === 0 ? undefined : usable.some((keys) => keys.has(kid));
 }
 
@@ -217,10 +200,6 @@ export function readUnverified(token: string): { readonly header: JsonObject; re
 }
 
 function readPart(part: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString());
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value: unknown = attempt(JSON.parse, Buffer.from(part, 'base64url').toString());
+  return isJsonObject(value) ? value : {};
 }

@@ -1,8 +1,8 @@
 import { findCheck } from '../core/checks.ts';
-import { docsUrl, type Failure, failures } from '../core/failures.ts';
+import { docsUrl, failures, type Reason } from '../core/failures.ts';
 import { toAscii } from '../core/shown-text.ts';
-import type { CheckVerdict, ExplainedCheck } from './explained-check.ts';
-import type { Explanation } from './explanation.ts';
+import type { CheckVerdict, ExplainedCheck, NamedCause } from './explained-check.ts';
+import { type Explanation, fixOf } from './explanation.ts';
 
 /** Style of a terminal. Colours only repeat the words. */
 export interface TerminalStyle {
@@ -32,7 +32,9 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   const { verdict, reason, checks, repairs = [] } = explanation;
   const [first, ...others] = checks.filter((check) => check.verdict === 'fail');
   const said = checks.find(({ id }) => id === 'response');
-  const word = said === undefined ? verdict : `${verdict}: the response says ${said.why}`;
+  const isPartial = checks.some(({ id }) => id === 'requirements');
+  const admitted = isPartial ? 'admitted: a valid token, if the route requires no scope and no permission' : verdict;
+  const word = said === undefined ? admitted : `${verdict}: the response says ${said.why}`;
   const lines =
     first === undefined
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${word}${reason === undefined ? '' : `: ${reason}`}`)]
@@ -41,9 +43,11 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   // Line breaks cannot be sent; every other repair is of a token that is refused.
   const isChanged = repairs.some(({ id }) => !['taken', 'line_breaks'].includes(id));
   const before = isChanged ? ['as pasted: refused; after the repair:'] : [];
-  const more = others.map((check) => {
+  const more = others.flatMap((check) => {
     const values = check.causes === undefined ? [check.seen, check.why].filter(Boolean).join(', ') : '';
-    return wrap(`also wrong: ${describeProblem(check)}${values && ` (${values})`}`, 12);
+    const [{ fix } = {}] = fixesOf(check);
+    const problem = wrap(`also wrong: ${describeProblem(check)}${values && ` (${values})`}`, 12);
+    return [problem, ...(fix === undefined ? [] : [row('fix', fix)])];
   });
   const shown = (explanation.shown ?? []).map(
     ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified claim of the token)'}`,
@@ -57,7 +61,7 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
 }
 
 function headlineOf({ verdict, rule }: Explanation): string {
-  if (verdict === 'undecided') return 'undecided without keys, and wrong in any case';
+  if (verdict === 'undecided') return 'undecided, and wrong in any case';
   if (rule?.mode === 'report') return `${verdict}, because the rule ${rule.id} is in report mode; otherwise refused`;
   return verdict;
 }
@@ -105,50 +109,45 @@ function markDifference(seen: string, expected: string): readonly string[] {
 
 /** The first sentence of the fix of a reason, or else of a check, which says what is wrong, and the other sentences. */
 function splitFix(reason: string, own: string): readonly [problem: string, rest: string] {
-  const { fix }: Pick<Failure, 'fix'> = Object.entries(failures).find(([name]) => name === reason)?.[1] ?? { fix: own };
+  const fix = Object.hasOwn(failures, reason) ? fixOf(reason as Reason) : own; // an own member
   const [, problem = '', rest = ''] = /^(.*?)\.(?: (?=[A-Z])(.*))?$/s.exec(fix) ?? [];
   return [problem, rest];
 }
 
 /** States what is wrong, in words. */
-function describeProblem({ causes = [], reason = '', fix = '' }: ExplainedCheck): string {
+export function describeProblem({ causes = [], reason = '', fix = '' }: ExplainedCheck): string {
   return causes[0]?.note ?? splitFix(reason, fix)[0];
+}
+
+/** The fixes of the causes, or of the check. A certain cause excludes likely ones. */
+function fixesOf({ causes = [], reason = '', fix }: ExplainedCheck): readonly Pick<NamedCause, 'fix' | 'or'>[] {
+  if (causes.length > 0) return causes.filter(({ certainty }) => certainty === causes[0]?.certainty);
+  const [problem, rest] = splitFix(reason, fix ?? '');
+  return fix === undefined ? [] : [{ fix: rest !== '' && fix === `${problem}. ${rest}` ? rest : fix }];
 }
 
 /** One refusal: headline with the cause, seen and expected values, fix. */
 export function formatFirst(verdict: string, check: ExplainedCheck, style: TerminalStyle): readonly string[] {
-  const { id, reason = '', seen, expected, verified, setting, causes = [], why, fix, docs } = check;
+  const { id, reason = '', seen, expected, verified, setting, causes = [], why, docs } = check;
   const [value = '', ...wanted] = quoteEnds([
     seen ?? '',
     ...(typeof expected === 'string' ? [expected] : (expected ?? [])),
   ]);
   const [cause] = causes;
+  const remark = verified === false ? 'unverified claim of the token' : why;
   const headline = reason === '' ? verdict : `${verdict}: ${reason}`;
-  const [problem, rest] = splitFix(reason, fix ?? '');
   const words = describeProblem(check);
   const first = wrap(`${headline}${words === '' ? '' : `: ${words}`}`, 2);
-  // A certain cause excludes likely ones.
-  const left = causes.filter(({ certainty }) => certainty === cause?.certainty);
-  const isUsual = fix === `${problem}. ${rest}` && rest !== '';
-  const fixes = left.length > 0 ? left : fix === undefined ? [] : [{ fix: isUsual ? rest : fix }];
   return [
     first.replace(headline, style.paint('bad', headline)),
     ...(cause === undefined ? [] : [row('cause', `${cause.id} (${cause.certainty})`)]),
-    ...(seen === undefined
-      ? []
-      : [
-          row(
-            `${findCheck(id)?.value?.name ?? id} is`,
-            value,
-            verified === false ? 'unverified claim of the token' : (why ?? ''),
-          ),
-        ]),
+    ...(seen === undefined ? [] : [row(`${findCheck(id)?.value?.name ?? id} is`, value, remark)]),
     ...(why !== undefined && (seen === undefined || verified === false) ? [row('because', why)] : []),
     ...wanted.flatMap((text, index) => [
       row(index === 0 ? 'expects' : 'or', text, index === 0 ? (setting ?? '') : ''),
       ...(index === 0 && compared.has(id) ? markDifference(value, text) : []),
     ]),
-    ...fixes.flatMap((each, index) => [
+    ...fixesOf(check).flatMap((each, index) => [
       row(index === 0 ? 'fix' : 'or', index === 0 ? each.fix : `less likely: ${each.fix}`),
       ...('or' in each && each.or !== undefined ? [row('or', each.or)] : []),
     ]),

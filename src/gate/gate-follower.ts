@@ -1,3 +1,4 @@
+import { trustsAll } from '../core/http/external-url.ts';
 import type { ServerMeans } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { createExchanges } from './exchanges.ts';
@@ -63,8 +64,10 @@ const distrustFix =
 
 /** Compares rules with settings. Throws `RulesError` if the mode does not allow both. */
 function checkMode(mode: GateMode, { trustProxy, upstream: common }: Settings, { rules }: Rules): void {
-  if (mode === 'beside' && trustProxy === 'all') {
-    throw new RulesError('TRUST_PROXY is true, so any client could query the gate. Set the addresses of the proxies.');
+  if (mode === 'beside' && trustsAll(trustProxy)) {
+    throw new RulesError(
+      'TRUST_PROXY trusts every address, so any client could query the gate. Set the addresses of the proxies.',
+    );
   }
   const without = rules.filter(({ access, upstream }) => access !== 'deny' && upstream === undefined);
   if (mode === 'proxy' && common === '' && without.length > 0) {

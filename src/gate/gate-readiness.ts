@@ -1,5 +1,5 @@
 import type { Readiness } from '../server/admin/admin.ts';
-import { describeReadyKeys, nameKeys } from '../server/keys/service-keys.ts';
+import { describeReadyKeys, nameKeys } from '../server/keys/open-keys.ts';
 import { replayUnreachable } from '../server/process/open-replay.ts';
 import { readDpop } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';

@@ -7,7 +7,7 @@ import type { ResourceServer } from '../core/resource-server/resource-server.ts'
 import { messageOf } from '../core/shown-text.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { TokenCacheStatus } from '../core/token/token-cache.ts';
-import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
+import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/open-keys.ts';
 import { openResourceServer, type ServerMeans } from '../server/process/open-resource-server.ts';
 import { readSecret } from '../server/settings/environment.ts';
 import type { Settings } from '../server/settings/settings.ts';
@@ -49,7 +49,6 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
     for (const trusted of issuers.values()) {
       const { issuer, jwksUri, insecure } = trusted;
       const name = nameKeys(issuer, trusted);
-      if (opened.has(name)) continue;
       opened.set(name, keys.get(name) ?? (await keySource.open(issuer, { jwksUri, insecure })));
     }
     return opened;
@@ -100,6 +99,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
           introspections = nextIntrospections;
           servers = used;
           keys = opened;
+          keySource.keep(opened);
           if (isFetching) for (const [, { set }] of added) void set.refetch();
         },
       };

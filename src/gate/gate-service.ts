@@ -1,13 +1,7 @@
 import { AccessError } from '../core/failures.ts';
-import {
-  createReadClientAddress,
-  createReadExternalUrl,
-  type IsTrusted,
-  parseTrust,
-} from '../core/http/external-url.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-body.ts';
-import type { TokenEnd } from '../core/resource-server/token-watch.ts';
+import type { TokenEnd } from '../core/resource-server/access.ts';
 import { createDisguise } from '../core/shown-comparison.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
 import {
@@ -21,7 +15,7 @@ import {
 import type { Metrics } from '../server/observation/metrics.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable } from '../server/process/open-replay.ts';
-import type { Service, ServiceOptions } from '../server/process/service.ts';
+import type { Command, Service, ServiceOptions } from '../server/process/service.ts';
 import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings, type SettingNames } from '../server/settings/setting-names.ts';
 import type { Settings } from '../server/settings/settings.ts';
@@ -31,17 +25,18 @@ import type { Gate, NoteDecision } from './gate.ts';
 import { createGateFollower, type GateMode } from './gate-follower.ts';
 import { describeReadiness } from './gate-readiness.ts';
 import { createGateServers } from './gate-servers.ts';
+import type { GateSettings } from './gate-settings.ts';
+import { readAssertionKeys } from './identity/assertion-keys.ts';
 import { createGateCors } from './match/cors.ts';
 import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
 import { createUpstreams, type UpstreamMap } from './proxy/upstreams.ts';
 import { watchWithNearRules } from './review/rule-ranking.ts';
+import { openRules } from './rules/open-rules.ts';
 import { describeRules } from './rules/rule-views.ts';
-import type { RulesSource } from './rules/rules-files.ts';
 
-export interface GateServiceOptions extends ServiceOptions {
-  readonly rules: RulesSource;
-  /** True if TRUST_PROXY is set, so that its default does not depend on the mode. */
-  readonly isTrustSet: boolean;
+/** Creates the command `gate`. */
+export function createGateCommand(read: GateSettings): Command {
+  return { name: 'gate', createService: (options) => createGateService(options, read) };
 }
 
 interface ActiveGate {
@@ -52,8 +47,9 @@ interface ActiveGate {
 }
 
 /** Composes the gate of one process, beside a proxy or as the proxy. Rejects with `RulesError` if the rules cannot be used. */
-export async function createGateService(options: GateServiceOptions): Promise<Service> {
-  const { log, metrics, keySource, replay, rules, isTrustSet } = options;
+async function createGateService(options: ServiceOptions, read: GateSettings): Promise<Service> {
+  const { log, metrics, keySource, replay } = options;
+  const rules = openRules({ ...options, origin: read.rules, readKeys: () => readAssertionKeys(read.settings) });
   const parts = openServiceParts(options);
   const { corsOrigins } = options.settings;
   const cors = corsOrigins.length === 0 ? undefined : createGateCors({ origins: corsOrigins });
@@ -64,7 +60,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   let active: ActiveGate | undefined;
   await rules.follow(
     createGateFollower({
-      ...{ servers, upstreams, exchanges, isTrustSet, settings: options.settings, means: parts.means },
+      ...{ servers, upstreams, exchanges, isTrustSet: read.isTrustSet },
+      ...{ settings: options.settings, means: parts.means },
       onSwap(gate, mode, settings) {
         active = { gate, upstreams: upstreams.current(), mode, settings };
       },
@@ -81,16 +78,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   const note = createNoteDecision(metrics, names);
   const deciding: StreamApp =
     mode === 'beside'
-      ? createBesideApp({ ...{ current, note, errorBody }, isTrusted: readTrust(settings) })
-      : createGateProxyApp({
-          ...{ current: currentPair, note, names },
-          readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
-          isTrusted: parseTrust(settings.trustProxy),
-          readClientAddress: createReadClientAddress(settings.trustProxy),
-          uploadMilliseconds: settings.uploadTimeout * 1000,
-          peerShare: settings.peerShare,
-          onStreamEnd: countStreamEnds(metrics),
-        });
+      ? createBesideApp({ current, note, settings })
+      : createGateProxyApp({ current: currentPair, note, settings, onStreamEnd: countStreamEnds(metrics) });
   const app = servePublished(deciding, current, errorBody);
   const decisions = options.watchDecisions?.({
     labels: labelSettings(settings, []),
@@ -147,12 +136,6 @@ function servePublished(app: StreamApp, current: () => Gate, errorBody: ErrorBod
     return method === 'GET' || method === 'HEAD' ? assertions.published : notAllowed.with('allow', 'GET, HEAD');
   };
   return (exchange, target, wire) => find(exchange.request.method, target) ?? app(exchange, target, wire);
-}
-
-/** Reads the trusted peers. The rights of a unix socket's file choose its peers, which have no address. */
-function readTrust({ trustProxy, host }: Settings): IsTrusted {
-  const isTrusted = parseTrust(trustProxy);
-  return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
 }
 
 function countStreamEnds(metrics: Metrics): (cause: TokenEnd) => void {

@@ -1,3 +1,4 @@
+import { trustsAll } from '../core/http/external-url.ts';
 import type { EffectiveSetting, SettingProblem } from '../server/settings/setting-report.ts';
 import {
   readSettings,
@@ -67,10 +68,10 @@ function isDomain(value: string | undefined): boolean {
 
 function checkTrust({ trustProxy, upstream, rules }: Settings): readonly SettingProblem[] {
   // A rules file can contain upstreams.
-  if (trustProxy !== 'all' || upstream !== '' || rules !== '') return [];
+  if (!trustsAll(trustProxy) || upstream !== '' || rules !== '') return [];
   const fix =
     'Any client could query the gate and choose the request that it decides on. Set the addresses of the proxies.';
-  return [{ name: 'TRUST_PROXY', value: 'true', fix }];
+  return [{ name: 'TRUST_PROXY', value: trustProxy === 'all' ? 'true' : String(trustProxy), fix }];
 }
 
 function checkMcp({ mcp, rules, upstream, variant, ...settings }: Settings): readonly SettingProblem[] {

@@ -5,7 +5,6 @@ import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
 import type { ReadMessage } from '../core/mcp/operations.ts';
-import type { Policy } from '../core/policy/policy.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import type { Refusal } from '../core/refusal/refusal.ts';
 import { Refused } from '../core/refused.ts';
@@ -101,21 +100,9 @@ export interface DecisionMeans {
   readonly peer?: Connection;
 }
 
-export interface Gate extends Pick<GateOptions, 'rules' | 'assertions' | 'mcpMetadata'> {
-  /** Decides on a request as the client sent it. Never rejects. */
-  decide(request: ResourceRequest, connection: Connection | undefined, means?: DecisionMeans): Promise<Decision>;
-  /** Finds the rule of a request that validates a token, for an explanation. */
-  findJudge(
-    request: ResourceRequest,
-    connection: Connection | undefined,
-  ): (Choice & { readonly server: ResourceServer<RegisteredClaims>; readonly policy: Policy<unknown> }) | undefined;
-  /** Finds the exchange that a rule names. */
-  findExchange(rule: Rule): GateExchange | undefined;
-  /** Refuses a request before a rule is chosen, or after its rule has admitted it. */
-  refuse(error: unknown, request: ResourceRequest, rule?: Rule): RefusedDecision;
-}
+export type Gate = ReturnType<typeof createGate>;
 
-export function createGate(options: GateOptions): Gate {
+export function createGate(options: GateOptions) {
   const { rules, openServer, trustProxy = 'none', externalUrl: pinned, assertions, mcpMetadata } = options;
   const identity = createIdentityHeaders(rules.identity, rules.assertion?.header);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
@@ -188,12 +175,11 @@ export function createGate(options: GateOptions): Gate {
   };
 
   return {
-    rules,
-    assertions,
-    mcpMetadata,
-    refuse: (error, request, rule) => refuse(error, request, rule),
-    findExchange,
-    findJudge(request, connection) {
+    ...{ rules, assertions, mcpMetadata, findExchange },
+    /** Refuses a request before a rule is chosen, or after its rule has admitted it. */
+    refuse: (error: unknown, request: ResourceRequest, rule?: Rule) => refuse(error, request, rule),
+    /** Finds the rule of a request that validates a token, for an explanation. */
+    findJudge(request: ResourceRequest, connection: Connection | undefined) {
       const choice = chooseRule(request, connection);
       if (choice instanceof Refused || chooseTreatment(choice) !== 'judge') return undefined;
       const { rule } = choice;
@@ -201,7 +187,12 @@ export function createGate(options: GateOptions): Gate {
       const policy = (operations && rule.mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
       return { ...choice, server: servers.get(rule) ?? outside, policy };
     },
-    async decide(request, connection, { readMessage, peer } = {}) {
+    /** Decides on a request as the client sent it. Never rejects. */
+    async decide(
+      request: ResourceRequest,
+      connection: Connection | undefined,
+      { readMessage, peer }: DecisionMeans = {},
+    ): Promise<Decision> {
       let choice: Choice | undefined;
       let call: McpCall | undefined;
       try {

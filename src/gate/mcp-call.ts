@@ -2,19 +2,14 @@ import type { ReadMessage } from '../core/mcp/operations.ts';
 import type { PlainPolicy } from '../core/policy/policy.ts';
 import type { RuleMcp } from './match/rules.ts';
 
-export interface McpCall {
-  readonly policy: PlainPolicy;
-  /** `undefined` until it is read. */
-  readonly message: ReadMessage | undefined;
-  read(): Promise<ReadMessage>;
-}
+export type McpCall = ReturnType<typeof openCall>;
 
 /** Opens a request whose message is read once, when the policy needs it. */
 export function openCall(
   { policies }: RuleMcp,
   readMessage: () => Promise<ReadMessage>,
   onRead: (message: ReadMessage) => void,
-): McpCall {
+) {
   let message: ReadMessage | undefined;
   const read = async (): Promise<ReadMessage> => {
     message ??= await readMessage();
@@ -23,7 +18,8 @@ export function openCall(
   };
   return {
     policy: policies.requestPolicy(async () => (await read()).operations) as PlainPolicy, // no entry of a rule has a schema
-    get message() {
+    /** `undefined` until it is read. */
+    get message(): ReadMessage | undefined {
       return message;
     },
     read,

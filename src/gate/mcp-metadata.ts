@@ -3,13 +3,10 @@ import { Answer, createAnswer } from '../server/http/exchange.ts';
 import { type Rule, type Rules, RulesError } from './match/rules.ts';
 
 /** Metadata (RFC 9728) of the MCP servers that a gate protects. */
-export interface McpMetadata {
-  urlOf(rule: Rule): string | undefined;
-  answer(method: string, target: string): Answer | undefined;
-}
+export type McpMetadata = ReturnType<typeof createMcpMetadata>;
 
 /** Creates the metadata: one document for each audience of the rules with `mcp`. Throws `RulesError` for an audience that is not a URL. */
-export function createMcpMetadata({ rules, issuers }: Rules): McpMetadata {
+export function createMcpMetadata({ rules, issuers }: Rules) {
   const byResource = new Map<string, Rule[]>();
   for (const rule of rules.filter(({ mcp }) => mcp !== undefined)) {
     const [resource = ''] = [rule.policy.audience ?? issuers.get(rule.issuers[0] ?? '')?.rules?.audience ?? ''].flat();
@@ -31,8 +28,8 @@ export function createMcpMetadata({ rules, issuers }: Rules): McpMetadata {
   }
   const all = [...new Set(documents.values())];
   return {
-    urlOf: (rule) => documents.get(rule)?.url,
-    answer(method, target) {
+    urlOf: (rule: Rule) => documents.get(rule)?.url,
+    answer(method: string, target: string): Answer | undefined {
       const found = all.map((each) => each.answer(method, target)).find((each) => each !== undefined);
       if (found === undefined) return undefined;
       const headers = Object.entries(found.headers).flat();

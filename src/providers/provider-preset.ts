@@ -28,6 +28,7 @@ export type PresetValues<P extends ProviderPreset> = Readonly<Record<NamesIn<Tem
 
 /** An issuer that came from a preset, with the rules of both. */
 export interface PresetIssuer<P extends ProviderPreset, R extends IssuerRuleOptions> extends TrustedIssuer {
+  /** Rules of the preset, and your own. */
   readonly rules: P['rules'] & R;
 }
 

@@ -1,3 +1,4 @@
+import { attempt } from '../core/attempt.ts';
 import type { IssuerFinder } from '../core/resource-server/issuers/issuer-finder.ts';
 import type { IssuerRuleOptions } from '../core/resource-server/issuers/trusted-issuer.ts';
 import { fillIn, type PresetIssuer, type PresetValues, type ProviderPreset } from './provider-preset.ts';
@@ -29,21 +30,13 @@ export function findTenants<const P extends ProviderPreset, const R extends Issu
   // The same object for the same tenant: the token cache compares rules as objects.
   const known = new Map<string, PresetIssuer<P, R>>();
 
-  const read = (iss: string, values: PresetValues<P>): PresetIssuer<P, R> | undefined => {
-    try {
-      return known.get(iss) ?? fillIn(preset, values, rules);
-    } catch {
-      // The value is not a tenant of this provider.
-      return undefined;
-    }
-  };
-
   return {
     async find(iss) {
       const found = form.exec(iss);
       if (found === null) return undefined;
       const values = Object.fromEntries(names.map((name, index) => [name, found[index + 1]])) as PresetValues<P>; // its names
-      const issuer = read(iss, values);
+      // It throws for a value that is not a tenant of this provider.
+      const issuer = known.get(iss) ?? attempt(() => fillIn(preset, values, rules));
       if (issuer === undefined || (await accepts(values)) !== true) return undefined;
       // The used one is the newest, and leaves room for itself.
       known.delete(iss);

@@ -3,7 +3,7 @@ import { version } from '../core/version.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
-import { describeReadyKeys } from '../server/keys/service-keys.ts';
+import { describeReadyKeys } from '../server/keys/open-keys.ts';
 import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';

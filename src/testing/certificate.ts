@@ -1,12 +1,16 @@
 import { hash } from 'node:crypto';
 import type { Connection } from '../core/http/request.ts';
 import type { JsonObject } from '../core/jose/json.ts';
-import { makeClientCertificate } from './certificate/client-certificate.ts';
-import { loadX509, makeLocalhostCertificate } from './certificate/localhost-certificate.ts';
+import { loadX509, makeClientCertificate, makeLocalhostCertificate, unbounded } from './certificate/self-signed.ts';
 
 // A type, because `fetch` does not accept an interface as headers.
 /** Headers of a request behind a proxy that terminates TLS (RFC 9440). */
-export type CertificateHeaders = { readonly authorization: string; readonly 'client-cert': string };
+export type CertificateHeaders = {
+  /** The token, after `Bearer`. */
+  readonly authorization: string;
+  /** The client certificate. */
+  readonly 'client-cert': string;
+};
 
 /** A client with its own certificate, to which its tokens are bound (RFC 8705 §3). */
 export interface CertificateClient {
@@ -56,12 +60,10 @@ async function requireX509(caller: string): ReturnType<typeof loadX509> {
   });
 }
 
-// Not `LocalhostCertificate`: the declaration of its file needs the optional package.
+// Not `SelfSigned`: the declaration of its file needs the optional package.
 export async function makeCertificate(): Promise<Pick<CertificateClient, 'certificate' | 'key'>> {
   return makeLocalhostCertificate(await requireX509('listen()'), {
     organisation: 'Portcullis test issuer',
-    // Fixed bounds: the clock of a test is often set to another time, and TLS uses the clock of the host.
-    notBefore: new Date('2000-01-01T00:00:00Z'),
-    notAfter: new Date('9999-12-31T23:59:59Z'),
+    ...unbounded,
   });
 }

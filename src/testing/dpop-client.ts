@@ -27,7 +27,12 @@ export interface DpopCall extends Omit<ProofRequest, 'token'> {
 
 // A type, because `fetch` does not accept an interface as headers.
 /** The two headers of a DPoP request (RFC 9449 §7.1). */
-export type DpopHeaders = { readonly authorization: string; readonly dpop: string };
+export type DpopHeaders = {
+  /** The token, after `DPoP`. */
+  readonly authorization: string;
+  /** The proof. */
+  readonly dpop: string;
+};
 
 /** A client with its own key pair. */
 export interface DpopClient {

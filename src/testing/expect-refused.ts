@@ -11,6 +11,7 @@ import type { RegisteredClaims } from '../core/token/claims.ts';
 export interface ExpectRefusedOptions {
   /** Policy of the route. Default: any valid token is admitted. */
   readonly policy?: Policy<unknown>;
+  /** Transport of the request. Default: none. */
   readonly connection?: Connection;
 }
 

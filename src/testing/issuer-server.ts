@@ -12,7 +12,9 @@ import { makeCertificate } from './certificate.ts';
 export interface IntrospectionAccount {
   /** `https://localhost:<port>/introspect`. */
   readonly endpoint: string;
+  /** Issuer of the tokens. */
   readonly issuer: string;
+  /** Client id of the endpoint. */
   readonly clientId: string;
   /** New for each listening issuer. */
   readonly clientSecret: string;

@@ -26,11 +26,16 @@ export interface TestIssuerOptions {
 
 // A type, because `fetch` does not accept an interface as headers.
 /** Header of a Bearer request (RFC 6750 §2.1). */
-export type BearerHeaders = { readonly authorization: string };
+export type BearerHeaders = {
+  /** The token, after `Bearer`. */
+  readonly authorization: string;
+};
 
 /** Mints access tokens for tests. It is a `TrustedIssuer`: `issuers: [issuer]`. */
 export interface TokenIssuer {
+  /** Value of `iss`. */
   readonly issuer: string;
+  /** Value of `aud`. */
   readonly audience: string;
   /** `kid` of the key that signs. */
   readonly kid: string;

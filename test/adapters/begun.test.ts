@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
@@ -8,6 +6,7 @@ import * as inExpress from '../../src/adapters/express.ts';
 import * as inFastify from '../../src/adapters/fastify.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import { AccessError } from '../../src/core/failures.ts';
+import { listen } from '../support/listening.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
 
@@ -23,15 +22,12 @@ function begin(response: ServerResponse): never {
 
 /** Calls an application that keeps the errors which reach it, and ends the answer. */
 async function call(listener: Parameters<typeof createServer>[1]): Promise<readonly [number, string]> {
-  const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { origin, close } = await listen(createServer(listener));
   try {
-    const { port } = server.address() as AddressInfo; // it listens on TCP
-    const response = await fetch(`http://127.0.0.1:${port}/`, { headers: headers() });
+    const response = await fetch(origin, { headers: headers() });
     return [response.status, await response.text()];
   } finally {
-    server.close();
-    server.closeAllConnections();
+    await close();
   }
 }
 

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { getRequestListener } from '@hono/node-server';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -18,7 +16,8 @@ import * as inNode from '../../src/adapters/node.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createRevocations, readRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { until } from '../support/redis-store.ts';
+import { until } from '../../tools/shared/network.js';
+import { listen } from '../support/listening.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
 const issuer = createTestIssuer();
@@ -34,15 +33,11 @@ type Adapter = {
 /** Makes the receiver under test with the adapter of a framework. */
 type Make = (adapter: Adapter) => never;
 
-async function listen(server: ReturnType<typeof createServer>): Promise<string> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  closers.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+async function serve(listener: RequestListener): Promise<string> {
+  const { origin, close } = await listen(createServer(listener));
+  closers.push(close);
+  return origin;
 }
-const serve = (listener: RequestListener) => listen(createServer(listener));
 
 async function serveNest(make: Make, adapter?: FastifyAdapter): Promise<string> {
   class Root {}
@@ -73,19 +68,13 @@ const frameworks: readonly (readonly [string, (make: Make) => Promise<string>])[
       return app.listen({ port: 0, host: '127.0.0.1' });
     },
   ],
-  [
-    'hono',
-    (make) =>
-      listen(createAdaptorServer({ fetch: new Hono().use(make(inHono)).fetch }) as ReturnType<typeof createServer>),
-  ],
+  ['hono', (make) => serve(getRequestListener(new Hono().use(make(inHono)).fetch))],
   [
     'fetch',
     (make) => {
       const receive = make(inFetch) as (request: Request) => Promise<Response> | undefined;
-      return listen(
-        createAdaptorServer({
-          fetch: async (request) => (await receive(request)) ?? new Response(null, { status: 404 }),
-        }) as ReturnType<typeof createServer>,
+      return serve(
+        getRequestListener(async (request) => (await receive(request)) ?? new Response(null, { status: 404 })),
       );
     },
   ],

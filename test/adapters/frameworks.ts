@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import type { Reason } from '../../src/core/failures.ts';
+import { listen } from '../support/listening.ts';
 import { createExpressApp } from './mounts/express.ts';
 import { createFastifyApp } from './mounts/fastify.ts';
 import { createFetchApp } from './mounts/fetch.ts';
@@ -24,19 +23,10 @@ export interface Running {
 /** Mounts a framework on a free loopback port; in this process, or on another runtime. */
 export type Start = (issuer: SceneIssuer) => Promise<Running>;
 
-async function listen(server: Server, { refused }: Stage): Promise<Running> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  return {
-    origin: `http://127.0.0.1:${port}`,
-    refused: async () => refused,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
-}
+const run = async (server: Server, { refused }: Stage): Promise<Running> => ({
+  ...(await listen(server)),
+  refused: async () => refused,
+});
 
 type Bindings = { readonly Bindings: HttpBindings };
 type Adapted = Parameters<typeof createAdaptorServer>[0];
@@ -50,12 +40,12 @@ const adapt = ({ fetch }: Pick<Adapted, 'fetch'>): Server =>
 
 const node: Start = (issuer) => {
   const stage = createStage(issuer);
-  return listen(createServer({ maxHeaderSize }, createNodeApp(stage)), stage);
+  return run(createServer({ maxHeaderSize }, createNodeApp(stage)), stage);
 };
 
 const express: Start = (issuer) => {
   const stage = createStage(issuer);
-  return listen(createServer(createExpressApp(stage)), stage);
+  return run(createServer(createExpressApp(stage)), stage);
 };
 
 const fastify: Start = async (issuer) => {
@@ -67,29 +57,29 @@ const fastify: Start = async (issuer) => {
 
 const hono: Start = (issuer) => {
   const stage = createStage(issuer);
-  return listen(adapt(createHonoApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
+  return run(adapt(createHonoApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
 };
 
 const honoBasePath: Start = (issuer) => {
   const stage = createStage(issuer);
-  return listen(adapt(createHonoBasePathApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
+  return run(adapt(createHonoBasePathApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
 };
 
 const fetch: Start = (issuer) => {
   const stage = createStage(issuer);
   const app = createFetchApp<HttpBindings>(stage, (_request, { incoming }) => incoming.socket);
   // As Hono's own; the handler is called without Hono.
-  return listen(adapt({ fetch: app } as Adapted), stage);
+  return run(adapt({ fetch: app } as Adapted), stage);
 };
 
 const nest: Start = async (issuer) => {
   const stage = createStage(issuer);
-  return listen(createServer(await createNestApp(stage)), stage);
+  return run(createServer(await createNestApp(stage)), stage);
 };
 
 const nestOnFastify: Start = async (issuer) => {
   const stage = createStage(issuer);
-  return listen(createServer(await createNestFastifyApp(stage)), stage);
+  return run(createServer(await createNestFastifyApp(stage)), stage);
 };
 
 /** Every adapter, by name. */

@@ -7,6 +7,7 @@ import { createAuthorize } from '../../src/adapters/fastify.ts';
 import { createProtect } from '../../src/adapters/node.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { listen } from '../support/listening.ts';
 
 const issuer = createTestIssuer();
 const client = issuer.dpopClient();
@@ -27,9 +28,7 @@ const servers = {
     const listener = createProtect(server)({}, (_request, response) => response.end('let in'));
     // The compatibility layer of HTTP/2 has what is used of a request and a response of HTTP/1.1.
     const http: Http2Server = createServer(listener as unknown as Parameters<typeof createServer>[0]);
-    await once(http.listen(0, '127.0.0.1'), 'listening');
-    const { port } = http.address() as AddressInfo; // it listens on TCP
-    return { port, close: async () => void http.close() };
+    return listen(http);
   },
 };
 

@@ -1,5 +1,4 @@
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js';
 import express from 'express';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -8,6 +7,7 @@ import type { AuditDecision } from '../../src/core/resource-server/audit.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { send } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 
 const resource = 'https://api.test/mcp';
 const issuer = createTestIssuer({ audience: resource });
@@ -25,15 +25,12 @@ const maps: Partial<McpAuthOptions> = {
 };
 
 async function serve(listener: RequestListener): Promise<string> {
-  const http = createServer(listener);
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
-  onClose.push(() => http.close());
-  return `http://127.0.0.1:${(http.address() as AddressInfo).port}`; // it listens on TCP
+  const { origin, close } = await listen(createServer(listener));
+  closers.push(close);
+  return origin;
 }
-const onClose: (() => void)[] = [];
-afterAll(() => {
-  for (const close of onClose) close();
-});
+const closers: (() => Promise<void>)[] = [];
+afterAll(() => Promise.all(closers.map((close) => close())));
 
 /** An MCP endpoint that responds with the body that it was given. */
 function endpoint(more: Partial<McpAuthOptions> = maps): RequestListener {
@@ -59,7 +56,7 @@ function post(body: unknown, { scope = 'mcp files:read', headers = json, method 
 }
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
 const read = (uri: unknown, method = 'resources/read') => ({ jsonrpc: '2.0', id: 7, method, params: { uri } });
-const listen = (resourceSubscriptions: readonly string[]) => ({
+const subscribe = (resourceSubscriptions: readonly string[]) => ({
   ...{ jsonrpc: '2.0', id: 7, method: 'subscriptions/listen' },
   params: { notifications: { resourceSubscriptions } },
 });
@@ -70,32 +67,20 @@ describe('operations', () => {
     ['a tool without its scope', call('list'), 'mcp', 403],
     ['a prefix', call('delete-all'), 'mcp files:write', 200],
     ['a prefix without its scope', call('delete-all'), 'mcp files:read', 403],
-    ['a name in another case', call('Delete-all'), 'mcp files:read', 200],
-    ['a call without an id', { ...call('delete-all'), id: undefined }, 'mcp files:read', 403],
     ['a call without a name', { ...call('list'), params: {} }, 'mcp files:read files:write', 403],
     ['a kind without a map', call('greet', 'prompts/get'), 'mcp files:read files:write', 403],
     ['a resource', read('file:///notes/1'), 'mcp notes', 200],
-    ['a subscription', read('file:///notes/1', 'resources/subscribe'), 'mcp', 403],
     ['a resource that no entry names', read('file:///etc/passwd'), 'mcp notes', 403],
     ['a resource with dot segments', read('file:///notes/%2e%2e/secret'), 'mcp notes', 400],
-    ['a resource with a tab in its dot segment', read('file:///notes/.\t./private/secret'), 'mcp notes', 400],
     ['a resource with a space', read('file:///notes/my file.txt'), 'mcp notes', 200],
-    ['a subscription with dot segments', listen(['file:///notes/1', 'file:///notes/../a']), 'mcp notes', 400],
+    ['a subscription with dot segments', subscribe(['file:///notes/1', 'file:///notes/../a']), 'mcp notes', 400],
     ['a method without entries', { id: 1, method: 'tools/list' }, 'mcp', 200],
-    ['a notification', { method: 'notifications/initialized' }, 'mcp', 200],
     ['a response', { id: 1, result: {} }, 'mcp', 200],
-    ['a batch with one operation too many', [call('list'), call('delete-all')], 'mcp files:read', 403],
     ['a batch', [call('list'), call('delete-all')], 'mcp files:read files:write', 200],
     ['no scope of the policy', { id: 1, method: 'tools/list' }, 'files:read', 403],
   ])('%s → %4$i', async (_input, message, scope, status) =>
     expect((await post(message, { scope })).status).toBe(status),
   );
-
-  it.each(['GET', 'DELETE'])('%s → the policy alone', async (method) => {
-    expect((await send(url, '/mcp', { method, headers: token('mcp') })).status).toBe(200);
-    expect((await send(url, '/mcp', { method, headers: token('other') })).status).toBe(403);
-    expect((await send(url, '/mcp', { method })).status).toBe(401);
-  });
 
   it('a refused tool → a challenge with the scopes of policy and entries, and the metadata', async () => {
     const { headers } = await post([call('list'), call('delete-all')], { scope: 'mcp' });
@@ -133,10 +118,6 @@ describe('operations', () => {
 describe('messages', () => {
   it.each<readonly [string, string, Post, number, string]>([
     ['not JSON', 'x', {}, 400, 'malformed_message'],
-    ['an empty body', '', {}, 400, 'malformed_message'],
-    ['an empty batch', '[]', {}, 400, 'malformed_message'],
-    ['a duplicate member', '{"method":"tools/list","method":"tools/call"}', {}, 400, 'malformed_message'],
-    ['a member in another case', '{"Method":"tools/call"}', {}, 400, 'malformed_message'],
     [
       'another type',
       JSON.stringify(call('list')),
@@ -144,7 +125,6 @@ describe('messages', () => {
       400,
       'malformed_message',
     ],
-    ['two types', JSON.stringify(call('list')), { headers: [...json, ...json] }, 400, 'malformed_message'],
     ['no type', JSON.stringify(call('list')), { headers: [] }, 400, 'malformed_message'],
     [
       'an encoding',
@@ -160,23 +140,13 @@ describe('messages', () => {
     expect(refusals.at(-1)).toBe(reason);
   });
 
-  it.each<readonly [string, readonly string[], number]>([
-    ['equal', ['Mcp-Method', 'tools/call', 'Mcp-Name', 'list'], 200],
-    ['another name', ['Mcp-Method', 'tools/call', 'Mcp-Name', 'delete-all'], 400],
-    ['another method', ['Mcp-Method', 'tools/list'], 400],
-    ['a name twice', ['Mcp-Name', 'list', 'Mcp-Name', 'list'], 400],
-    ['an encoded name', ['Mcp-Name', '=?base64?bGlzdA==?='], 200],
-  ])('headers: %s → %3$i', async (_input, headers, status) => {
-    const response = await post(call('list'), { headers: [...json, ...headers] });
-    expect(response.status).toBe(status);
-    if (status === 400) {
-      const error = { code: -32020, message: 'Header mismatch' };
-      expect(JSON.parse(response.body)).toEqual({ jsonrpc: '2.0', id: 7, error });
-    }
-  });
-  it('headers with a batch → Header mismatch with the id null', async () => {
-    const { status, body } = await post([call('list')], { headers: [...json, 'Mcp-Method', 'tools/call'] });
-    expect([status, JSON.parse(body).id]).toEqual([400, null]);
+  it.each([
+    ['a call', call('list'), 7],
+    ['a batch', [call('list')], null],
+  ])('headers that differ from %s → Header mismatch with the id %3$j', async (_input, message, id) => {
+    const response = await post(message, { headers: [...json, 'Mcp-Method', 'tools/list'] });
+    const error = { code: -32020, message: 'Header mismatch' };
+    expect([response.status, JSON.parse(response.body)]).toEqual([400, { jsonrpc: '2.0', id, error }]);
   });
 
   it('a body that a parser has set → its operations', async () => {

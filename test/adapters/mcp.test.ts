@@ -156,15 +156,6 @@ describe('the metadata', () => {
     (path) => expect(ask(path)).toBeUndefined(),
   );
 
-  it.each([
-    ['HEAD', 200],
-    ['OPTIONS', 204],
-    ['POST', 405],
-  ])('%s → %i without a body', async (method, status) => {
-    const answer = ask('/.well-known/oauth-protected-resource', method);
-    expect([answer?.status, await answer?.text()]).toEqual([status, '']);
-  });
-
   it("scopesSupported other than the policy's; none → no member", async () => {
     const documentOf = (others: Partial<McpAuthOptions>) =>
       createMcpAuth(server, { resource, authorizationServers, ...others })
@@ -313,12 +304,8 @@ describe('over sockets, on Node alone', () => {
 describe('invalid options → TypeError that names the fix', () => {
   it.each<[string, Partial<McpAuthOptions>, RegExp]>([
     ['a resource that is no URL', { resource: '/mcp' }, /resource: write an absolute https URL/],
-    ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http only for localhost\)/],
-    ['a resource with a query', { resource: 'https://api.test/mcp?a' }, /without query/],
-    ['a resource with a fragment', { resource: 'https://api.test/mcp#a' }, /without query and fragment/],
     ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes must be a list/],
     ['no authorization server', { authorizationServers: [] }, /name at least one issuer/],
-    ['an authorization server by domain', { authorizationServers: ['idp.test'] }, /authorizationServers: write/],
   ])('%s', (_name, wrong, message) => {
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(TypeError);
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(message);

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -18,6 +16,7 @@ import * as inNest from '../../src/adapters/nest.ts';
 import * as inNode from '../../src/adapters/node.ts';
 import type { ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { send } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
 import { createServers } from './scene.ts';
@@ -34,12 +33,6 @@ const link = `resource_metadata="https://api.test${path}"`;
 interface Mounted {
   readonly origin: string;
   close(): Promise<unknown>;
-}
-
-async function listen(server: ReturnType<typeof createServer>): Promise<Mounted> {
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  return { origin: `http://127.0.0.1:${port}`, close: async () => server.close() };
 }
 const serve = (listener: RequestListener) => listen(createServer(listener));
 

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
-import fastify, { type onRequestHookHandler } from 'fastify';
+import fastify, { type FastifyReply, type FastifyRequest, type onRequestHookHandler } from 'fastify';
 import { Hono, type MiddlewareHandler } from 'hono';
+import { some } from 'hono/combine';
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { createAuthorize as createExpressAuthorize } from '../../src/adapters/express.ts';
@@ -13,6 +12,7 @@ import { createAuthorize as createHonoAuthorize } from '../../src/adapters/hono.
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import type { Access } from '../../src/core/resource-server/resource-server.ts';
+import { listen } from '../support/listening.ts';
 import { client, issuer } from './issuer.ts';
 import { createServers, nonces, now, policy } from './scene.ts';
 
@@ -170,6 +170,74 @@ describe('fastify', () => {
     expect((await app.inject({ url: '/outside', headers: proof('/outside') })).body).toBe('let in');
     expect((await app.inject({ url: '/outside', headers: proof('/inside') })).statusCode).toBe(401);
   });
+
+  describe.each([
+    ['a hook', true],
+    ['a handler', false],
+  ])('awaited in %s that is an async function', (_where, isHook) => {
+    const authorize = createFastifyAuthorize(server);
+    const mount = (authorizeRoute: ReturnType<typeof authorize>) => {
+      const ran: string[] = [];
+      const app = fastify();
+      app.addHook('onSend', async () => undefined); // a response that is not sent at once
+      const admit = async (request: FastifyRequest, reply: FastifyReply) => {
+        await authorizeRoute(request, reply);
+        ran.push('after');
+      };
+      if (isHook) app.addHook('onRequest', admit);
+      app.get('/', async (request, reply) => {
+        if (!isHook) await admit(request, reply);
+        return authorize.accessOf(request).claims.sub;
+      });
+      return { app, ran };
+    };
+
+    it('no token → the refusal, and nothing after it runs; a valid token → admitted', async () => {
+      const { app, ran } = mount(authorize(policy));
+      const refused = await app.inject({ url: '/' });
+      expect([refused.statusCode, refused.headers['www-authenticate'], ran]).toEqual([
+        401,
+        expect.stringMatching(/^Bearer /),
+        [],
+      ]);
+      const { statusCode, body } = await app.inject({ url: '/', headers: headers() });
+      expect([statusCode, body, ran]).toEqual([200, 'test-subject', ['after']]);
+      await app.close();
+    });
+  });
+});
+
+it.each<readonly [string, (request: IncomingMessage, token: string) => void, number]>([
+  ['a line added to rawHeaders', (request, token) => request.rawHeaders.push('authorization', token), 200],
+  ['a second line', ({ rawHeaders }, token) => rawHeaders.push('authorization', token, 'Authorization', token), 400],
+  ['req.headers changed', ({ headers }, authorization) => Object.assign(headers, { authorization }), 401],
+])('express, a token that middleware takes from elsewhere: %s → %3$i', async (_case, add, status) => {
+  const app = express();
+  app.use((req, _res, next) => {
+    add(req, `Bearer ${issuer.token({ scope: 'read:messages' })}`);
+    next();
+  });
+  app.get('/', createExpressAuthorize(server)(policy), (_req, res) => res.send('admitted'));
+  const { origin, close } = await listen(createServer(app));
+  const response = await fetch(origin);
+  await close();
+  expect(response.status).toBe(status);
+});
+
+it("hono: some(another, authorize()) → either admits, and the refusal is authorize's", async () => {
+  const another: MiddlewareHandler = async (c, next) => {
+    if (c.req.header('x-key') !== 'secret') throw new Error('no key');
+    await next();
+  };
+  const app = new Hono().use(some(another, createHonoAuthorize(server)(policy))).get('/', (c) => c.text('admitted'));
+  const send = async (headers: Record<string, string>) => (await app.request('/', { headers })).status;
+  const valid = issuer.headers({ scope: 'read:messages' });
+  expect([await send({ 'x-key': 'secret' }), await send({ ...valid }), await send({})]).toEqual([200, 200, 401]);
+});
+
+it('express: middleware without next → TypeError that states the fix', () => {
+  const call = loose(createExpressAuthorize(server)(policy));
+  expect(() => call({}, {})).toThrow(/^authorize: pass next, as in /);
 });
 
 it('express: next in a handler → the next route; headers of middleware are on refusals', async () => {
@@ -183,18 +251,16 @@ it('express: next in a handler → the next route; headers of middleware are on 
   app.get('/messages', (_req, res) => {
     res.send('the next one');
   });
-  const listening = app.listen(0, '127.0.0.1');
+  const { origin, close } = await listen(createServer(app));
   try {
-    await new Promise((resolve) => listening.once('listening', resolve));
-    const address = listening.address();
-    const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/messages`;
+    const url = `${origin}/messages`;
     const good = await fetch(url, { headers: issuer.headers({ scope: 'read:messages' }) });
     expect(await good.text()).toBe('the next one');
     const refused = await fetch(url);
     expect(refused.status).toBe(401);
     expect(refused.headers.get('access-control-allow-origin')).toBe('*');
   } finally {
-    listening.close();
+    await close();
   }
 });
 
@@ -210,11 +276,9 @@ describe('authorize mounted without being called', () => {
       messages.push(error.message);
       res.sendStatus(500);
     }) satisfies ErrorRequestHandler);
-    const listening = createServer(app);
-    await once(listening.listen(0, '127.0.0.1'), 'listening');
-    const { port } = listening.address() as AddressInfo; // it listens on TCP
-    const { status } = await fetch(`http://127.0.0.1:${port}/`, { headers: issuer.headers() });
-    listening.close();
+    const { origin, close } = await listen(createServer(app));
+    const { status } = await fetch(origin, { headers: issuer.headers() });
+    await close();
     expect([status, messages]).toEqual([500, [expect.stringMatching(fix)]]);
   });
 

@@ -61,7 +61,6 @@ describe('method and URL', () => {
   it.each([
     ['a path', receive({ url: '/a?b', rawHeaders }), 'http://api.example:8443/a?b'],
     ['a path, over TLS', receive({ url: '/a', rawHeaders }, secure()), 'https://api.example:8443/a'],
-    ['a path, without Host as in HTTP/1.0', receive({ url: '/a', rawHeaders: [] }), 'http://localhost/a'],
     ['a URL in full', receive({ url: 'https://other.example/a', rawHeaders }), 'https://other.example/a'],
     ['what is neither', receive({ url: '*', rawHeaders }), '*'],
   ])('%s', (_case, incoming, url) => expect(readNodeRequest(incoming).url).toBe(url));

@@ -124,7 +124,7 @@ beforeAll(async () => {
     await write(`${name}.js`, esm(path));
     await write(`${name}.cjs`, commonJs(path));
   }
-}, 120_000);
+});
 
 describe.each(['copies.js', 'copies.cjs', 'bundle.js', 'bundle.cjs'])('a server of another copy, %s', (script) => {
   let found: Record<string, unknown>;

@@ -1,5 +1,4 @@
 import { Agent } from 'node:https';
-import { expect } from 'vitest';
 import { words } from '../support/words.ts';
 import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import { type ClientIdentity, hashBytes, type LibraryWorld } from './library-world.ts';
@@ -55,21 +54,10 @@ const boundTo = (cnf: (world: LibraryWorld) => unknown): Play => tls(ours, bound
 /** Values of `x5t#S256` instead of a thumbprint. */
 const noThumbprints: Readonly<Record<string, (thumbprint: string) => unknown>> = {
   null: () => null,
-  'a number': () => 1,
-  true: () => true,
-  'empty text': () => '',
   'a list of the right one': (thumbprint) => [thumbprint],
-  'an object': (thumbprint) => ({ value: thumbprint }),
-  'in hexadecimal': (thumbprint) => Buffer.from(thumbprint, 'base64url').toString('hex'),
   padded: (thumbprint) => `${thumbprint}=`,
-  'a character short': (thumbprint) => thumbprint.slice(1),
-  'of SHA-1 length': () => 'A'.repeat(27),
-  'of SHA-512 length': () => 'A'.repeat(86),
-  'with a space behind': (thumbprint) => `${thumbprint} `,
 };
 const flip = (text: string): string => text.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
-const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-const strayBit = (text: string): string => text.slice(0, -1) + alphabet[alphabet.indexOf(text.slice(-1)) + 1];
 
 /** Attacks on tokens that are bound to a client certificate. */
 export const clientCertificate = listLibraryCases([
@@ -89,10 +77,6 @@ export const clientCertificate = listLibraryCases([
         X-Client-Cert X-SSL-Client-Cert X-Forwarded-Client-Cert Ssl-Client-Cert Client-Cert-Chain Client_Cert
       `).map((name) => [`certificate in ${name}`, header(({ ours }) => [name, ours.header])] as const),
       ['header of a peer that is not trusted', header(({ ours }) => ['Client-Cert', ours.header], '10.0.0.1')],
-      [
-        'header of a peer that is not trusted, which says it is another',
-        header(({ ours }) => ['Client-Cert', ours.header, 'X-Forwarded-For', '10.0.0.1'], '10.0.0.1'),
-      ],
       [
         'bound to a key too, no certificate',
         tls(
@@ -147,12 +131,7 @@ export const clientCertificate = listLibraryCases([
         },
       ],
       ['thumbprint of another', boundTo(({ thief }) => ({ 'x5t#S256': thief.thumbprint }))],
-      ['thumbprint of the PEM', boundTo(({ ours }) => ({ 'x5t#S256': hashBytes(ours.cert) }))],
-      ['thumbprint of the base64', boundTo(({ ours }) => ({ 'x5t#S256': hashBytes(ours.der.toString('base64')) }))],
-      ['thumbprint of the authority', boundTo(({ ours }) => ({ 'x5t#S256': hashBytes(ours.ca) }))],
       ['thumbprint with one character changed', boundTo(({ ours }) => ({ 'x5t#S256': flip(ours.thumbprint) }))],
-      ['thumbprint with stray bits', boundTo(({ ours }) => ({ 'x5t#S256': strayBit(ours.thumbprint) }))],
-      ['thumbprint of 43 spaces', boundTo(() => ({ 'x5t#S256': ' '.repeat(43) }))],
     ],
   },
   {
@@ -209,17 +188,8 @@ export const clientCertificate = listLibraryCases([
       ...Object.entries(noThumbprints).map(
         ([name, make]) => [`x5t#S256 ${name}`, boundTo(({ ours }) => ({ 'x5t#S256': make(ours.thumbprint) }))] as const,
       ),
-      ['x5t#S256 beside a bad jkt', boundTo(({ ours }) => ({ 'x5t#S256': ours.thumbprint, jkt: null }))],
-      ['jkt beside a bad x5t#S256', boundTo(() => ({ 'x5t#S256': null, jkt: hashBytes('') }))],
-      ['cnf null', boundTo(() => null)],
-      ['cnf the thumbprint itself', boundTo(({ ours }) => ours.thumbprint)],
-      ['cnf a list', boundTo(({ ours }) => [{ 'x5t#S256': ours.thumbprint }])],
       ['x5t, by SHA-1', boundTo(() => ({ x5t: 'A'.repeat(27) })), 'unsupported_cnf'],
-      ['X5T#S256', boundTo(({ ours }) => ({ 'X5T#S256': ours.thumbprint })), 'unsupported_cnf'],
-      ['x5t#s256', boundTo(({ ours }) => ({ 'x5t#s256': ours.thumbprint })), 'unsupported_cnf'],
-      ['x5t#S256 and kid', boundTo(({ ours }) => ({ 'x5t#S256': ours.thumbprint, kid: 'x' })), 'unsupported_cnf'],
       ['cnf empty, with a certificate', boundTo(() => ({})), 'unsupported_cnf'],
-      ['x5c', boundTo(({ ours }) => ({ x5c: [ours.der.toString('base64')] })), 'unsupported_cnf'],
     ],
   },
   {
@@ -234,40 +204,16 @@ export const clientCertificate = listLibraryCases([
         header(({ ours, thief }) => ['Client-Cert', thief.header, 'client-cert', ours.header]),
       ],
       ['two headers, the first empty', header(({ ours }) => ['Client-Cert', '', 'Client-Cert', ours.header])],
-      ['two in one header', spelled((text, { thief }) => `${text}, ${thief.header}`)],
-      ['two in one header, without a space', spelled((text, { thief }) => `${text},${thief.header}`)],
       ['a comma behind', spelled((text) => `${text},`)],
       ['an inner list', spelled((text) => `(${text})`)],
-      ['with a parameter', spelled((text) => `${text};a=1`)],
-      ['as a member', spelled((text) => `cert=${text}`)],
-      ['as a string', spelled((text) => `"${text.slice(1, -1)}"`)],
       ['as a token', spelled((text) => text.slice(1, -1))],
-      ['a boolean', spelled(() => '?1')],
-      ['without its first colon', spelled((text) => text.slice(1))],
-      ['without its last colon', spelled((text) => text.slice(0, -1))],
       ['with more colons', spelled((text) => `:${text}:`)],
       ['two byte sequences', spelled((text) => `${text}${text}`)],
       ['space inside', spelled((text) => `${text.slice(0, 9)} ${text.slice(9)}`)],
-      ['tab inside', spelled((text) => `${text.slice(0, 9)}\t${text.slice(9)}`)],
       ['byte over 127', spelled((text) => `${text.slice(0, 9)}\xe9${text.slice(9)}`)],
-      ['base64url', spelled((text) => `${text.replaceAll('+', '-').replaceAll('/', '_').slice(0, -1)}_:`)],
       ['padding inside', spelled((text) => `${text.slice(0, 9)}=${text.slice(9)}`)],
-      ['padding too much', spelled((text) => `${text.slice(0, -1)}====:`)],
-      ['a character short', spelled((text) => `${text.slice(0, 5)}${text.slice(6)}`)],
-      ['percent escapes', spelled((text) => encodeURIComponent(text))],
-      ['PEM in one line', spelled((_, { ours }) => ours.cert.replaceAll('\n', ' ').trim())],
-      ['PEM in percent escapes, as nginx has it', spelled((_, { ours }) => encodeURIComponent(ours.cert))],
-      ['as Envoy has it', spelled((_, { ours }) => `Hash=${ours.thumbprint};Cert="${encodeURIComponent(ours.cert)}"`)],
-      ['the thumbprint', spelled((_, { ours }) => `:${ours.thumbprint}=:`)],
-      ['empty', spelled(() => '')],
-      ['only colons', spelled(() => '::')],
-      ['bytes behind the certificate', bytes((der) => Buffer.concat([der, Buffer.from('x')]))],
       ['two certificates', bytes((der) => Buffer.concat([der, der]))],
-      ['certificate cut', bytes((der) => der.subarray(0, -1))],
-      ['one byte', bytes(() => Buffer.from([0x30]))],
-      ['no certificate', bytes(() => Buffer.from('no certificate'))],
       ['length without end', bytes((der) => Buffer.concat([Buffer.from([0x30, 0x80]), der.subarray(4)]))],
-      ['12 KiB of zeros', bytes(() => Buffer.alloc(9000))],
       ['33 KiB', bytes(() => Buffer.alloc(25_000)), { status: 431, reason: null }],
     ],
   },
@@ -297,19 +243,6 @@ export const clientCertificate = listLibraryCases([
           undefined,
           ({ issuer }) => issuer.token(),
         ),
-      ],
-      [
-        'white space around the header, which is no part of it',
-        async (stage, world) => {
-          const answer = await (await behindProxy(stage)).call([
-            'Authorization',
-            `Bearer ${bind(world)}`,
-            'Client-Cert',
-            ` ${world.ours.header} `,
-          ]);
-          expect(answer.status).toBe(200);
-          return answer;
-        },
       ],
     ],
   },

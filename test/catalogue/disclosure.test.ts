@@ -34,25 +34,6 @@ describe('unknown key and bad signature', () => {
     expect(answers[0]).toContain('401 Unauthorized');
     expect(new Set(answers).size).toBe(1);
   });
-
-  it('their times are printed side by side', async () => {
-    await call(unverifiable['unknown key']?.() ?? ''); // from here on the throttle forbids a fetch
-    const times = new Map<string, number[]>();
-    for (let round = 0; round < 150; round++) {
-      for (const name of ['unknown key', 'bad signature']) {
-        const token = unverifiable[name]?.() ?? '';
-        const startedAt = performance.now();
-        await call(token);
-        times.set(name, [...(times.get(name) ?? []), performance.now() - startedAt]);
-      }
-    }
-    const median = (name: string): string => {
-      const sorted = (times.get(name) ?? []).toSorted((a, b) => a - b);
-      return `${name} ${Math.round((sorted[sorted.length >> 1] ?? 0) * 1000)} µs`;
-    };
-    process.stdout.write(`median time of a refusal: ${[...times.keys()].map(median).join(', ')}\n`);
-    expect([...times.values()].map(({ length }) => length)).toEqual([150, 150]);
-  });
 });
 
 describe('challenge', () => {

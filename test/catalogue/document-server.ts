@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../support/listening.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
 /** Responds to a GET. */
@@ -32,8 +31,7 @@ export async function startDocumentServer(): Promise<DocumentServer> {
     if (answer === undefined) response.writeHead(404).end('{}');
     else answer(response);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const { port, close } = await listen(server);
   return {
     issuer: `https://localhost:${port}/`,
     ca,
@@ -44,9 +42,6 @@ export async function startDocumentServer(): Promise<DocumentServer> {
       documents = new Map(Object.entries(served));
       strays = 0;
     },
-    async close() {
-      server.closeAllConnections();
-      await once(server.close(), 'close');
-    },
+    close,
   };
 }

@@ -70,12 +70,7 @@ export const forwarded = listCases([
         'all three',
         feigned(
           'https://feigned.example.test/v1',
-          'X-Forwarded-Proto',
-          'https',
-          'X-Forwarded-Host',
-          'feigned.example.test',
-          'X-Forwarded-Prefix',
-          '/v1',
+          ...words('X-Forwarded-Proto https X-Forwarded-Host feigned.example.test X-Forwarded-Prefix /v1'),
         ),
       ],
       ['Forwarded', feigned('http://feigned.example.test', 'Forwarded', 'host=feigned.example.test')],
@@ -83,12 +78,7 @@ export const forwarded = listCases([
         'X-Forwarded-Server, X-Original-Host',
         feigned(
           'http://feigned.example.test',
-          'X-Forwarded-Server',
-          'feigned.example.test',
-          'X-Original-Host',
-          'feigned.example.test',
-          'X-Host',
-          'feigned.example.test',
+          ...['X-Forwarded-Server', 'X-Original-Host', 'X-Host'].flatMap((name) => [name, 'feigned.example.test']),
         ),
       ],
       [

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { listen } from '../support/listening.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
 /** Responds to an introspection request. */
@@ -37,8 +36,7 @@ export async function startIntrospectionEndpoint(): Promise<IntrospectionEndpoin
     calls++;
     void text(request).then((form) => answer(response, new URLSearchParams(form).get('token') ?? ''));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const { port, close } = await listen(server);
   return {
     url: `https://localhost:${port}/introspect`,
     ca,
@@ -52,9 +50,6 @@ export async function startIntrospectionEndpoint(): Promise<IntrospectionEndpoin
       answer = call;
       calls = 0;
     },
-    async close() {
-      server.closeAllConnections();
-      await once(server.close(), 'close');
-    },
+    close,
   };
 }

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
@@ -116,19 +115,9 @@ export const introspection = listLibraryCases([
       ],
       ['active twice, true last', whenWritten((text) => text.replace('{', '{"active":false,'))],
       ['active twice, true first', whenWritten((text) => text.replace(/}$/, ',"active":false}'))],
-      ['aud twice', whenWritten((text) => text.replace(/}$/, ',"aud":"x"}'))],
-      ['in a list', whenWritten((text) => `[${text}]`)],
-      ['as text', whenWritten((text) => JSON.stringify(text))],
-      ['two of them', whenWritten((text) => `${text}${text}`)],
       ['byte order mark, which a parser may ignore', whenWritten((text) => `\ufeff${text}`), harmless],
       ['UTF-8 that is none', whenWritten((text) => Buffer.from(text.replace('alice', '\xff'), 'latin1'))],
       ['nested 2000 deep', whenWritten((text) => text.replace(/}$/, `,"x":${'['.repeat(2000)}${']'.repeat(2000)}}`))],
-      ['cut', whenWritten((text) => text.slice(0, -1))],
-      ['empty', whenWritten(() => '')],
-      ['null', whenWritten(() => 'null')],
-      ['true', whenWritten(() => 'true')],
-      ['form encoding', whenWritten(() => 'active=true')],
-      ['a page in HTML', whenAnswered(() => send('<html>active</html>', { 'content-type': 'text/html' }))],
       [
         'a JWT, unasked for',
         whenAnswered(({ now }, { issuer }) =>
@@ -205,24 +194,6 @@ export const introspection = listLibraryCases([
           setTimeout(() => response.destroy(), 20);
         }),
       ],
-      [
-        'more calls at once than are allowed',
-        async (stage, world) => {
-          const held: ServerResponse[] = [];
-          world.endpoint.answer((response) => held.push(response));
-          const api = await open(stage, { maxCalls: 4 });
-          // Two requests are in flight, sixteen wait, and one exceeds the limit.
-          const sent = Array.from({ length: 19 }, (_, index) => api.bear(`token${index}`));
-          const answer = await Promise.race(sent);
-          // They are in flight while the last one is refused.
-          await expect.poll(() => world.endpoint.calls).toBe(2);
-          world.endpoint.answer((response) => response.end('{"active":false}'));
-          for (const response of held) response.end('{"active":false}');
-          const statuses = (await Promise.all(sent)).map(({ status }) => status);
-          expect(statuses.toSorted()).toEqual([...Array.from({ length: 18 }, () => 401), 503]);
-          return answer;
-        },
-      ],
     ],
   },
   {
@@ -230,53 +201,30 @@ export const introspection = listLibraryCases([
     source: 'RFC 7662 §2.2, §4, RFC 7519 §4.1',
     cases: [
       ['active false, all else good', whenSaid({ active: false }), 'inactive_token'],
-      ...[
-        'https://other.test/',
-        'https://issuer.test',
-        'HTTPS://ISSUER.TEST/',
-        '',
-        null,
-        1,
-        ['https://issuer.test/'],
-      ].map((iss) => [`iss ${JSON.stringify(iss)}`, whenSaid({ iss }), 'invalid_issuer'] as const),
-      ...[
-        undefined,
-        null,
-        '',
-        'https://other.test/',
-        'https://api.test',
-        'https://api.test/x',
-        [],
-        ['https://api.test/', 1],
-        {},
-      ].map((aud) => [`aud ${JSON.stringify(aud) ?? 'absent'}`, whenSaid({ aud }), 'invalid_audience'] as const),
-      ['exp absent', whenSaid({ exp: undefined }), 'missing_exp'],
-      ...[null, '4102444800', true, -1, [4_102_444_800], 1e11 + 1].map(
-        (exp) => [`exp ${JSON.stringify(exp)}`, whenSaid({ exp }), 'malformed_exp'] as const,
+      ...(
+        [
+          ['iss', 'https://other.test/', 'invalid_issuer'],
+          ['iss', null, 'invalid_issuer'],
+          ['aud', undefined, 'invalid_audience'],
+          ['aud', 'https://other.test/', 'invalid_audience'],
+          ['exp', undefined, 'missing_exp'],
+          ['exp', '4102444800', 'malformed_exp'],
+          ['exp', 0, 'expired'],
+          ['nbf', 4_102_444_800, 'not_yet_valid'],
+          ['nbf', null, 'malformed_nbf'],
+          ['iat', 4_102_444_800, 'issued_in_future'],
+          ['iat', null, 'malformed_iat'],
+          ['sub', undefined, 'malformed_sub'],
+          ['scope', ['read:messages'], 'malformed_scope'],
+          ['scope', 'READ:MESSAGES', 'insufficient_scope'],
+          ['cnf', 'x', 'malformed_cnf'],
+          ['cnf', { jkt: hashBytes('') }, 'bound_token_as_bearer'],
+          ['cnf', { 'x5t#S256': hashBytes('') }, 'unsupported_cnf'],
+        ] as const
+      ).map(
+        ([member, value, reason]) =>
+          [`${member} ${JSON.stringify(value) ?? 'absent'}`, whenSaid({ [member]: value }), reason] as const,
       ),
-      ['exp 1e400', whenWritten((text) => text.replace(/"exp":\d+/, '"exp":1e400')), 'malformed_exp'],
-      ['exp the tolerance ago', whenSaid(({ now }) => ({ exp: now() - 5 })), 'expired'],
-      ['exp 0', whenSaid({ exp: 0 }), 'expired'],
-      ['nbf in a minute', whenSaid(({ now }) => ({ nbf: now() + 60 })), 'not_yet_valid'],
-      ['nbf null', whenSaid({ nbf: null }), 'malformed_nbf'],
-      ['iat in a minute', whenSaid(({ now }) => ({ iat: now() + 60 })), 'issued_in_future'],
-      ['iat null', whenSaid({ iat: null }), 'malformed_iat'],
-      ...[undefined, null, 7, ['alice'], {}].map(
-        (sub) => [`sub ${JSON.stringify(sub) ?? 'absent'}`, whenSaid({ sub }), 'malformed_sub'] as const,
-      ),
-      ...[null, 1, ['read:messages'], {}].map(
-        (scope) => [`scope ${JSON.stringify(scope)}`, whenSaid({ scope }), 'malformed_scope'] as const,
-      ),
-      ...[undefined, '', 'READ:MESSAGES', 'read:messages2', 'read:messages,x'].map(
-        (scope) => [`scope ${JSON.stringify(scope) ?? 'absent'}`, whenSaid({ scope }), 'insufficient_scope'] as const,
-      ),
-      ...[null, 'x', [], { jkt: 'short' }].map(
-        (cnf) => [`cnf ${JSON.stringify(cnf)}`, whenSaid({ cnf }), 'malformed_cnf'] as const,
-      ),
-      ['cnf.jkt, as Bearer', whenSaid({ cnf: { jkt: hashBytes('') } }), 'bound_token_as_bearer'],
-      ['cnf.x5t#S256, certificates off', whenSaid({ cnf: { 'x5t#S256': hashBytes('') } }), 'unsupported_cnf'],
-      ['cnf.kid', whenSaid({ cnf: { kid: 'x' } }), 'unsupported_cnf'],
-      ['cnf empty', whenSaid({ cnf: {} }), 'unsupported_cnf'],
     ],
   },
   {
@@ -372,7 +320,6 @@ export const introspection = listLibraryCases([
           stage.wait(60);
         }),
       ],
-      ['revoked, nothing is kept', afterwards((_, world) => revoke(world), { maxSeconds: 0 })],
       [
         'expired while it is kept',
         afterwards(
@@ -401,18 +348,6 @@ export const introspection = listLibraryCases([
           return api.bear('Opaque');
         },
       ],
-      [
-        'asked together with a good one',
-        async (stage, world) => {
-          world.endpoint.answer((response, token) =>
-            response.end(JSON.stringify(token === 'good' ? makeAnswer(stage, world) : { active: false })),
-          );
-          const api = await open(stage);
-          const [bad, good] = await Promise.all([api.bear('bad'), api.bear('good')]);
-          expect(good).toEqual(harmless);
-          return bad;
-        },
-      ],
     ],
   },
   {
@@ -420,32 +355,6 @@ export const introspection = listLibraryCases([
     source: 'CWE-400, CWE-770',
     ...harmless,
     cases: [
-      [
-        '10 000 of them: 100 answers are kept, and the good one stays',
-        async (stage, world) => {
-          let calls = 0;
-          const answer = JSON.stringify(makeAnswer(stage, world));
-          const asked = stage.introspect({
-            maxEntries: 100,
-            fetch: async (_url, { body }) => {
-              calls++;
-              return new Response(body?.startsWith('token=good&') ? answer : '{"active":false}');
-            },
-          });
-          const api = await stage.open({ introspection: asked });
-          await api.admit('good');
-          for (let index = 0; index < 10_000; index++) {
-            const headers = { authorization: `Bearer tried-${index}` };
-            const judged = api.server.authorize(new Request('http://localhost/', { headers }));
-            await expect(judged).rejects.toMatchObject({ reason: 'inactive_token' });
-          }
-          expect(asked.status()).toMatchObject({ active: 1, inactive: 100, inFlight: 0 });
-          expect(calls).toBe(10_001);
-          const last = await api.bear('good');
-          expect(calls).toBe(10_001);
-          return last;
-        },
-      ],
       [
         'good ones of 60 KiB: 32 MiB are kept at most',
         async (stage, world) => {

@@ -39,16 +39,13 @@ const directory = (iss: string, _request: IssuerRequest, { issuer, other }: Libr
   [issuer, other].find((each) => each.issuer === iss);
 
 /** A token that is admitted at the host of its tenant, then sent to another host. */
-const atOtherHost =
-  (wrap: (entry: TrustedIssuer | undefined) => unknown): Play =>
-  async (stage, { issuer, marker }) => {
-    const find = (_iss: string, { url }: IssuerRequest) =>
-      wrap(url.startsWith('http://other.test/') ? undefined : issuer) as TrustedIssuer; // programs without types
-    const api = await stage.open({ issuers: { find } });
-    const token = issuer.token({ marker });
-    await api.admit(token);
-    return api.call(['Host', 'other.test', 'Authorization', `Bearer ${token}`]);
-  };
+const atOtherHost: Play = async (stage, { issuer, marker }) => {
+  const find = (_iss: string, { url }: IssuerRequest) => (url.startsWith('http://other.test/') ? undefined : issuer);
+  const api = await stage.open({ issuers: { find } });
+  const token = issuer.token({ marker });
+  await api.admit(token);
+  return api.call(['Host', 'other.test', 'Authorization', `Bearer ${token}`]);
+};
 
 /** Two issuers whose keys have the same `kid`. */
 const sameKid =
@@ -99,11 +96,6 @@ export const issuers = listLibraryCases([
         'unknown_kid',
       ],
       [
-        'iss of the other, key and kid of the one',
-        both(({ issuer, other }) => issuer.token({ iss: other.issuer })),
-        'unknown_kid',
-      ],
-      [
         'iss and kid of the one, key of the other',
         both(({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: issuer.kid })),
         'invalid_signature',
@@ -114,19 +106,9 @@ export const issuers = listLibraryCases([
         'invalid_signature',
       ],
       [
-        'claims of the one, signature of the other',
-        both(({ issuer, other }) => `${issuer.token().replace(/[^.]+$/, '')}${other.token().split('.')[2]}`),
-        'invalid_signature',
-      ],
-      [
         'iss of the one in the header',
         both(({ issuer, other }) => other.token({ iss: 'https://evil.test/' }, { iss: issuer.issuer })),
         'invalid_issuer',
-      ],
-      [
-        'keys of the other brought along',
-        both(({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: issuer.kid, jwk: other.jwks.keys[0] })),
-        'invalid_signature',
       ],
     ],
   },
@@ -135,25 +117,11 @@ export const issuers = listLibraryCases([
     source: 'RFC 8725 §3.8, RFC 9207 §1',
     reason: 'invalid_issuer',
     cases: [
-      ...[
-        'https://evil.test/',
-        'https://issuer.test',
-        'https://issuer.test//',
-        'https://ISSUER.test/',
-        'https://issuer.test/ https://other.test/',
-        'https://issuer.test/,https://other.test/',
-        '',
-        '*',
-        '__proto__',
-        'constructor',
-        'toString',
-        null,
-        1,
-        {},
-      ].map((iss) => [`iss ${JSON.stringify(iss)}`, both(({ issuer }) => issuer.token({ iss }))] as const),
+      ...['https://evil.test/', 'https://issuer.test', 'https://ISSUER.test/', '__proto__', null].map(
+        (iss) => [`iss ${JSON.stringify(iss)}`, both(({ issuer }) => issuer.token({ iss }))] as const,
+      ),
       ['iss absent', both(({ issuer }) => issuer.token({ iss: undefined }))],
       ['iss a list of both', both(({ issuer, other }) => issuer.token({ iss: [issuer.issuer, other.issuer] }))],
-      ['nobody is trusted', async (stage, { issuer }) => (await stage.open({ issuers: [] })).bear(issuer.token())],
     ],
   },
   {
@@ -161,14 +129,6 @@ export const issuers = listLibraryCases([
     source: 'RFC 8725 §3.8, §3.10, RFC 9700 §4.4',
     reason: 'invalid_issuer',
     cases: [
-      [
-        'find reads Authorization: it gets null',
-        found((_iss, { headers }, { issuer }) => (headers.get('Authorization') === null ? undefined : issuer)),
-      ],
-      [
-        'find reads the proof: it gets null',
-        found((_iss, { headers }, { issuer }) => (headers.get('dPoP') === null ? undefined : issuer)),
-      ],
       ['token of a tenant at another', atTenant(['Host', 'two.test'], ({ issuer }) => issuer.token())],
       [
         'host of a tenant in X-Forwarded-Host, by nobody trusted',
@@ -180,17 +140,7 @@ export const issuers = listLibraryCases([
       ],
       [
         'host of a tenant in X-Original-URL',
-        async (stage, world) => {
-          const api = await openTenants(stage, world);
-          return api.call([
-            'Host',
-            'two.test',
-            'X-Original-URL',
-            'http://one.test/messages',
-            'Authorization',
-            `Bearer ${world.issuer.token()}`,
-          ]);
-        },
+        atTenant(['Host', 'two.test', 'X-Original-URL', 'http://one.test/messages'], ({ issuer }) => issuer.token()),
       ],
       ['host with a port', atTenant(['Host', 'one.test:81'], ({ issuer }) => issuer.token())],
       [
@@ -215,36 +165,14 @@ export const issuers = listLibraryCases([
         'invalid_audience',
       ],
       [
-        'audience that the other does not accept',
-        withRules({ audience: 'https://two.test/' }, ({ other }) => other.token()),
-        'invalid_audience',
-      ],
-      [
         'algorithm that only the other allows',
         withRules({ algorithms: ['RS256', 'PS256'] }, ({ issuer }) => issuer.token({}, { alg: 'PS256' })),
         'unsupported_alg',
       ],
       [
-        'algorithm that only the one allows',
-        withRules({ algorithms: ['ES256'] }, ({ other }) => other.token()),
-        'unsupported_alg',
-      ],
-      [
-        'profile that only the other demands',
-        withRules({ profile: 'rfc9068' }, ({ other }) => other.token({}, { typ: 'JWT' })),
-        'unsupported_typ',
-      ],
-      [
         'policy that only the other asks',
         withRules({ policy: { scopes: ['admin'] } }, ({ other }) => other.token({ scope: 'read:messages' })),
         'insufficient_scope',
-      ],
-      [
-        'permissions by the name that the one has',
-        withRules({ permissionsClaim: 'https://x.test/p', policy: { permissions: ['a'] } }, ({ other }) =>
-          other.token({ permissions: ['a'] }),
-        ),
-        'missing_permission',
       ],
       [
         'tolerance that the one has',
@@ -287,16 +215,6 @@ export const issuers = listLibraryCases([
     reason: 'invalid_issuer',
     cases: [
       ['unknown name', found(() => undefined)],
-      ['unknown name, null', found(() => null)],
-      ['unknown name, later', found(async () => undefined)],
-      ['another issuer is found', found((_iss, _request, { other }) => other)],
-      [
-        'an issuer in other letters is found',
-        found(
-          (_iss, _request, { issuer }) => issuer,
-          ({ issuer }) => issuer.token({ iss: issuer.issuer.toUpperCase() }),
-        ),
-      ],
       [
         'iss of the one, signed by the other',
         found(directory, ({ issuer, other }) => other.token({ iss: issuer.issuer })),
@@ -310,8 +228,7 @@ export const issuers = listLibraryCases([
       ...['__proto__', 'constructor', '', 'https://issuer.test/\u0000'].map(
         (iss) => [`iss ${JSON.stringify(iss)}`, found(directory, ({ issuer }) => issuer.token({ iss }))] as const,
       ),
-      ['verified at the host of its tenant, then sent to another', atOtherHost((entry) => entry)],
-      ['the same, found by a promise', atOtherHost(async (entry) => entry)],
+      ['verified at the host of its tenant, then sent to another', atOtherHost],
     ],
   },
   {
@@ -320,17 +237,9 @@ export const issuers = listLibraryCases([
     status: 500,
     reason: 'unexpected',
     cases: [
-      ['find gives a number', found(() => 7)],
-      ['find gives a list', found((_iss, _request, { issuer }) => [issuer])],
       [
         'find throws',
         found(() => {
-          throw new Error('The directory of tenants is gone.');
-        }),
-      ],
-      [
-        'find rejects',
-        found(async () => {
           throw new Error('The directory of tenants is gone.');
         }),
       ],

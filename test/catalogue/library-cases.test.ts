@@ -22,7 +22,6 @@ describe.each(Object.entries(libraryCases))('%s', (_, cases) => {
   it.each(cases.map((each) => [each.attack, each.name, each.status, each.reason ?? '–', each] as const))(
     '%s, %s → %i %s',
     (...row) => playCase(row[4]),
-    60_000,
   );
 });
 

@@ -8,14 +8,7 @@ const strict =
   async (stage, { issuer, marker }) =>
     (await stage.open({ profile: 'rfc9068' })).bear(issuer.token({ marker, ...claims }, header));
 
-const wrongTypes: Readonly<Record<string, unknown>> = {
-  absent: undefined,
-  null: null,
-  'a number': 1,
-  true: true,
-  'a list': ['x'],
-  'an object': { x: 1 },
-};
+const wrongTypes: Readonly<Record<string, unknown>> = { absent: undefined, 'a number': 1, 'a list': ['x'] };
 
 /** Attacks on what is told apart only by the profile of RFC 9068. */
 export const profile = listLibraryCases([
@@ -24,30 +17,9 @@ export const profile = listLibraryCases([
     source: 'RFC 9068 §2.1, §4, RFC 8725 §3.11',
     reason: 'unsupported_typ',
     cases: [
-      ...[
-        undefined,
-        null,
-        '',
-        'JWT',
-        'jwt',
-        'at-jwt',
-        'at+jwt ',
-        ' at+jwt',
-        'at+jwt;v=1',
-        'at+jw\u0074\0',
-        'id+jwt',
-        'x-at+jwt',
-        'application/jwt',
-        'application/application/at+jwt',
-        'text/at+jwt',
-        'at+\u017fwt',
-        'dpop+jwt',
-        'logout+jwt',
-        'secevent+jwt',
-        'token-introspection+jwt',
-        ['at+jwt'],
-        1,
-      ].map((typ) => [`typ ${JSON.stringify(typ) ?? 'absent'}`, strict({}, { typ })] as const),
+      ...[undefined, null, 'JWT', 'at+jwt ', 'id+jwt', 'application/application/at+jwt', 'at+\u017fwt', ['at+jwt']].map(
+        (typ) => [`typ ${JSON.stringify(typ) ?? 'absent'}`, strict({}, { typ })] as const,
+      ),
       ['ID token with the audience of the API', strict({ nonce: 'n', at_hash: 'x', auth_time: 1 }, { typ: 'JWT' })],
       ['ID token without typ', strict({ nonce: 'n', azp: 'test-client' }, { typ: undefined })],
       [
@@ -85,11 +57,6 @@ export const profile = listLibraryCases([
         strict({ client_id: undefined, azp: 'test-client' }),
         'malformed_client_id',
       ],
-      [
-        'without client_id, cid in its place',
-        strict({ client_id: undefined, cid: 'test-client' }),
-        'malformed_client_id',
-      ],
       ['without jti, uti in its place', strict({ jti: undefined, uti: 'x' }), 'malformed_jti'],
     ],
   },
@@ -97,10 +64,6 @@ export const profile = listLibraryCases([
     attack: 'claim that the profile requires',
     source: 'RFC 9068 §2.2, §4',
     cases: [
-      ['iss absent', strict({ iss: undefined }), 'invalid_issuer'],
-      ['aud absent', strict({ aud: undefined }), 'invalid_audience'],
-      ['exp absent', strict({ exp: undefined }), 'missing_exp'],
-      ['iat absent', strict({ iat: undefined }), 'missing_iat'],
       ...(['sub', 'client_id', 'jti'] as const).flatMap((claim) =>
         Object.entries(wrongTypes).map(
           ([type, value]) => [`${claim} ${type}`, strict({ [claim]: value }), `malformed_${claim}`] as const,

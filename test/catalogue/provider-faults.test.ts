@@ -159,7 +159,7 @@ describe.each(['directly', 'through a proxy'] as const)('%s', (way) => {
     library = await authorizeAll();
     findings = await askDoctor(settings);
     explained = await explainAll(settings);
-  }, 60_000);
+  });
   afterAll(async () => {
     vi.unstubAllEnvs();
     await gate.stop();

@@ -205,7 +205,7 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
       { send: (document) => respondWith(gzipSync(document).subarray(0, -9), 'content-encoding: gzip') },
       [/broken gzip\. \(gzip\)/, /compress by gzip/],
     ],
-    ['status 404', 'RFC 9110 §15.5.5', { send: status(404) }, [/other than 200\. \(404\)/, address]],
+    ['status 404', 'RFC 9110 §15.5.5', { send: status(404) }, [/has nothing at this address\. \(404\)/, address]],
     ['status 403', 'RFC 9110 §15.5.4', { send: status(403) }, [/refuses the request\. \(403\)/, /firewall/]],
     [
       'status 429',

@@ -1,6 +1,7 @@
 import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 import { listCases, type Make } from './row.ts';
+import { alterations } from './signatures.ts';
 
 type Alg = 'PS256' | 'PS384' | 'PS512' | 'ES384' | 'ES512' | 'RS512';
 
@@ -43,49 +44,21 @@ export const beyondDefaultAlgs = algs;
 
 const altered = (alg: Alg, change: (signature: Buffer) => Uint8Array): Make =>
   signed(alg, (input, key) => change(signGood(alg, input, key)));
-const turn =
-  (at: (length: number) => number) =>
-  (signature: Buffer): Uint8Array =>
-    signature.map((byte, index) => (index === at(signature.length) ? byte ^ 1 : byte));
-const forms = (alg: Alg) =>
-  [
-    [`${alg}: a byte short`, altered(alg, (signature) => signature.subarray(1))],
-    [`${alg}: a byte cut off its end`, altered(alg, (signature) => signature.subarray(0, -1))],
-    [`${alg}: a zero byte in front`, altered(alg, (signature) => Buffer.concat([Buffer.alloc(1), signature]))],
-    [`${alg}: a zero byte behind`, altered(alg, (signature) => Buffer.concat([signature, Buffer.alloc(1)]))],
-    [`${alg}: twice`, altered(alg, (signature) => Buffer.concat([signature, signature]))],
-    [`${alg}: zeros`, altered(alg, (signature) => signature.fill(0))],
-    [`${alg}: ones`, altered(alg, (signature) => signature.fill(0xff))],
-    [
-      `${alg}: first bit turned`,
-      altered(
-        alg,
-        turn(() => 0),
-      ),
-    ],
-    [
-      `${alg}: middle bit turned`,
-      altered(
-        alg,
-        turn((length) => length >> 1),
-      ),
-    ],
-    [
-      `${alg}: last bit turned`,
-      altered(
-        alg,
-        turn((length) => length - 1),
-      ),
-    ],
-  ] as const;
+const forms = (alg: Alg) => alterations.map(([name, change]) => [`${alg}: ${name}`, altered(alg, change)] as const);
 const salted = (alg: Alg, saltLength: number, digest = digestOf(alg)): Make =>
   signed(alg, (input, key) => sign(digest, input, { key, padding: pss, saltLength }));
-const halves =
-  (change: (r: Buffer, s: Buffer) => readonly Buffer[]) =>
-  (signature: Buffer): Uint8Array => {
-    const middle = signature.length / 2;
-    return Buffer.concat(change(signature.subarray(0, middle), signature.subarray(middle)));
-  };
+/** Changes of the halves of an ECDSA signature. */
+const halves: readonly (readonly [name: string, change: (r: Buffer, s: Buffer) => readonly Buffer[]])[] = [
+  ['r and s swapped', (r, s) => [s, r]],
+  ['r zero', (r, s) => [Buffer.alloc(r.length), s]],
+  ['s zero', (r, s) => [r, Buffer.alloc(s.length)]],
+  ['r and s one', (r, s) => [r, s].map(({ length }) => Buffer.from('1'.padStart(length * 2, '0'), 'hex'))],
+  ['of the length of ES256', (r, s) => [r.subarray(0, 32), s.subarray(0, 32)]],
+];
+const alterHalves = (signature: Buffer, change: (typeof halves)[number][1]): Uint8Array => {
+  const middle = signature.length / 2;
+  return Buffer.concat(change(signature.subarray(0, middle), signature.subarray(middle)));
+};
 
 /** Attacks by the signature of algorithms that are off unless they are named. */
 export const signaturesBeyondDefault = listCases([
@@ -128,47 +101,9 @@ export const signaturesBeyondDefault = listCases([
         `${alg}: over sha256`,
         signed(alg, (input, key) => sign('sha256', input, { key, dsaEncoding: 'ieee-p1363' })),
       ] as const,
-      [
-        `${alg}: r and s swapped`,
-        altered(
-          alg,
-          halves((r, s) => [s, r]),
-        ),
-      ] as const,
-      [
-        `${alg}: r zero`,
-        altered(
-          alg,
-          halves((r, s) => [Buffer.alloc(r.length), s]),
-        ),
-      ] as const,
-      [
-        `${alg}: s zero`,
-        altered(
-          alg,
-          halves((r, s) => [r, Buffer.alloc(s.length)]),
-        ),
-      ] as const,
-      [
-        `${alg}: r and s one`,
-        altered(
-          alg,
-          halves((r) => [one(r.length), one(r.length)]),
-        ),
-      ] as const,
-      [
-        `${alg}: of the length of ES256`,
-        altered(
-          alg,
-          halves((r, s) => [r.subarray(0, 32), s.subarray(0, 32)]),
-        ),
-      ] as const,
+      ...halves.map(
+        ([name, change]) => [`${alg}: ${name}`, altered(alg, (signature) => alterHalves(signature, change))] as const,
+      ),
     ]),
   },
 ]);
-
-function one(length: number): Buffer {
-  const bytes = Buffer.alloc(length);
-  bytes.writeUInt8(1, length - 1);
-  return bytes;
-}

@@ -7,49 +7,28 @@ const signed =
   (make: (input: Buffer, world: World) => Buffer, key: 'rsa' | 'ec' | 'ed' = 'rsa'): Make =>
   (world) =>
     world.mint({ key: world.keys[key], sign: (input) => make(input, world) });
-/** The good signature, as changed. */
 const altered = (change: (signature: Buffer) => Uint8Array, key: 'rsa' | 'ec' | 'ed' = 'rsa'): Make =>
   signed((input, { keys }) => Buffer.from(change(signBytes(input, keys[key]))), key);
-const flip =
-  (position: (length: number) => number) =>
-  (signature: Buffer): Buffer => {
-    const at = position(signature.length);
-    signature.writeUInt8(signature.readUInt8(at) ^ 1, at);
-    return signature;
-  };
+const flip = (signature: Buffer, at: number): Uint8Array =>
+  signature.map((byte, index) => (index === at ? byte ^ 1 : byte));
+
+/** Changes of a valid signature, for any algorithm. */
+export const alterations: readonly (readonly [name: string, change: (signature: Buffer) => Uint8Array])[] = [
+  ['a byte short', (signature) => signature.subarray(1)],
+  ['a byte cut off its end', (signature) => signature.subarray(0, -1)],
+  ['a zero byte in front', (signature) => Buffer.concat([Buffer.alloc(1), signature])],
+  ['a zero byte behind', (signature) => Buffer.concat([signature, Buffer.alloc(1)])],
+  ['half', (signature) => signature.subarray(0, signature.length / 2)],
+  ['twice', (signature) => Buffer.concat([signature, signature])],
+  ['one byte', () => Buffer.alloc(1)],
+  ['zeros', (signature) => signature.fill(0)],
+  ['ones', (signature) => signature.fill(0xff)],
+  ['first bit turned', (signature) => flip(signature, 0)],
+  ['middle bit turned', (signature) => flip(signature, signature.length >> 1)],
+  ['last bit turned', (signature) => flip(signature, signature.length - 1)],
+];
 const lengths = (key: 'rsa' | 'ec' | 'ed') =>
-  [
-    ['a byte short', altered((signature) => signature.subarray(1), key)],
-    ['a byte cut off its end', altered((signature) => signature.subarray(0, -1), key)],
-    ['a zero byte in front', altered((signature) => Buffer.concat([Buffer.alloc(1), signature]), key)],
-    ['a zero byte behind', altered((signature) => Buffer.concat([signature, Buffer.alloc(1)]), key)],
-    ['half', altered((signature) => signature.subarray(0, signature.length / 2), key)],
-    ['twice', altered((signature) => Buffer.concat([signature, signature]), key)],
-    ['one byte', altered(() => Buffer.alloc(1), key)],
-    ['zeros', altered((signature) => signature.fill(0), key)],
-    ['ones', altered((signature) => signature.fill(0xff), key)],
-    [
-      'first bit turned',
-      altered(
-        flip(() => 0),
-        key,
-      ),
-    ],
-    [
-      'middle bit turned',
-      altered(
-        flip((length) => length / 2),
-        key,
-      ),
-    ],
-    [
-      'last bit turned',
-      altered(
-        flip((length) => length - 1),
-        key,
-      ),
-    ],
-  ] as const;
+  alterations.map(([name, change]) => [name, altered(change, key)] as const);
 
 /** One part from another token of the same key. */
 const swapped =

@@ -7,7 +7,6 @@ import {
   type Server,
 } from 'node:http';
 import { type Agent, createServer as createTlsServer, request as requestTls } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { inspect } from 'node:util';
 import { expect } from 'vitest';
@@ -26,6 +25,7 @@ import { createResourceServer, type ResourceServer } from '../../src/core/resour
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';
@@ -139,13 +139,11 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
           ? createPlainServer({ maxHeaderSize }, handle)
           : // Self-signed certificates (RFC 8705 §2.2): TLS proves possession, and no authority is needed.
             createTlsServer({ ...tls, cert: ours.cert, key: ours.key }, handle);
-      await once(http.listen(0, '127.0.0.1'), 'listening');
+      const { port, close } = await listen(http);
       closing.push(() => {
         server.close();
-        http.closeAllConnections();
-        return once(http.close(), 'close');
+        return close();
       });
-      const { port } = http.address() as AddressInfo; // it listens on TCP
       const url = `${listener === 'plain' ? 'http' : 'https'}://localhost:${port}/messages`;
 
       const call: Api['call'] = async (headers, { certificate, agent, method = 'GET' } = {}) => {

@@ -1,9 +1,8 @@
 import { expect } from 'vitest';
-import type { KeySet } from '../../src/index.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import type { LibraryWorld } from './library-world.ts';
-import type { Api, Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -30,8 +29,7 @@ const part =
       .join('.');
 const json = (index: 0 | 1, change: (text: string) => string): Play =>
   changed(part(index, (bytes) => change(bytes.toString())));
-const turnBit = (at: (bytes: Buffer) => number) =>
-  part(2, (bytes) => bytes.map((byte, index) => (index === at(bytes) ? byte ^ 1 : byte)));
+const turnFirstBit = part(2, (bytes) => bytes.map((byte, index) => (index === 0 ? byte ^ 1 : byte)));
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /** A token with these claims that is admitted, then again after N seconds. */
@@ -45,57 +43,26 @@ const later =
     return api.bear(token);
   };
 
-/** Keys that change behind the back of what is kept. */
-interface Keys {
-  current: KeySet;
-  generation: number;
-  usable: boolean;
-}
-
-/** A token that is admitted, then again after its keys have changed. */
-const withKeys =
-  (change: (keys: Keys, world: LibraryWorld) => void): Play =>
-  async (stage, world) => {
-    const { issuer } = world;
-    const state: Keys = { current: issuer.keys, generation: 1, usable: true };
-    const keys: KeySet = {
-      find: (kid, alg) => (state.usable ? state.current.find(kid, alg) : undefined),
-      has: (kid) => state.current.has(kid),
-      usable: () => state.usable,
-      refetch: () => undefined,
-      get generation() {
-        return state.generation;
-      },
-    };
-    const api = await stage.open({ issuers: [{ issuer: issuer.issuer, keys }] });
-    const token = issuer.token({ marker: world.marker });
-    await api.admit(token);
-    change(state, world);
-    return api.bear(token);
-  };
-
 /** A bound token that is admitted with its proof, then sent in another way. */
 const bound =
-  (again: (api: Api, parts: Bound) => readonly string[]): Play =>
+  (again: (parts: Bound) => readonly string[]): Play =>
   async (stage, { issuer, marker }) => {
     const api = await stage.open();
     const client = issuer.dpopClient();
     const token = client.token({ marker });
-    const prove = (name: string = token, by = client): string => by.proof({ url: api.url, token: name });
+    const prove = (): string => client.proof({ url: api.url, token });
     const proof = prove();
     for (const each of [prove(), proof]) {
       expect(await api.call(['Authorization', `DPoP ${token}`, 'DPoP', each])).toEqual(harmless);
     }
-    return api.call(again(api, { token, proof, prove, thief: issuer.dpopClient(), free: issuer.token() }));
+    return api.call(again({ token, proof, prove }));
   };
 
 interface Bound {
   readonly token: string;
-  /** The one that was used. */
+  /** The proof that was used. */
   readonly proof: string;
-  readonly free: string;
-  readonly thief: ReturnType<LibraryWorld['issuer']['dpopClient']>;
-  prove(token?: string, by?: Bound['thief']): string;
+  prove(): string;
 }
 
 /** Attacks on tokens that were verified once, and are kept so. */
@@ -106,13 +73,6 @@ export const verifiedTokens = listLibraryCases([
     reason: 'expired',
     cases: [
       ['at exp with the tolerance', later(25, ({ now }) => ({ exp: now() + 20 }))],
-      ['an hour after', later(7200, () => ({}))],
-      [
-        'nbf, where the clock is set back',
-        later(-60, ({ now }) => ({ nbf: now(), iat: now() - 3600 })),
-        'not_yet_valid',
-      ],
-      ['iat, where the clock is set back', later(-60, () => ({})), 'issued_in_future'],
       [
         'expired, then good again as the clock says: judged each time',
         async (stage, { issuer }) => {
@@ -155,36 +115,6 @@ export const verifiedTokens = listLibraryCases([
           return api.bear(token);
         },
       ],
-      [
-        'withdrawn, and the kid belongs to another key now',
-        withKeys((keys, { issuer, other }) => {
-          const named = other.keys.find(other.kid, 'RS256');
-          const { kid } = issuer;
-          keys.current = {
-            ...other.keys,
-            find: (name) => (name === kid ? named : undefined),
-            has: (name) => name === kid,
-          };
-          keys.generation++;
-        }),
-        'invalid_signature',
-      ],
-      [
-        'for encryption from now on',
-        withKeys((keys) => {
-          keys.current = { ...keys.current, find: () => undefined, has: () => true };
-          keys.generation++;
-        }),
-        'key_not_usable',
-      ],
-      [
-        'key set too old to judge by',
-        withKeys((keys) => {
-          keys.usable = false;
-        }),
-        'keys_unavailable',
-      ],
-      ['another generation, the key is still there', withKeys((keys) => keys.generation++), harmless],
     ],
   },
   {
@@ -194,36 +124,21 @@ export const verifiedTokens = listLibraryCases([
     cases: [
       ['another sub', json(1, (text) => text.replace('test-subject', 'admin'))],
       ['a claim more', json(1, (text) => text.replace(/}$/, ',"scope":"admin"}'))],
-      ['a space more in the claims', json(1, (text) => `${text} `)],
-      [
-        'claims in another order',
-        json(1, (text) => JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(text)).toReversed()))),
-      ],
       ['a claim twice', json(1, (text) => text.replace(/}$/, ',"sub":"admin"}')), 'malformed_claims'],
       ['a header parameter more', json(0, (text) => text.replace(/}$/, ',"x":1}'))],
       ['alg none', json(0, (text) => text.replace('RS256', 'none')), 'unsupported_alg'],
       ['alg HS256', json(0, (text) => text.replace('RS256', 'HS256')), 'unsupported_alg'],
-      ['kid of nobody', json(0, (text) => text.replace(/"kid":"./, '"kid":"x')), 'unknown_kid'],
-      ['first bit of the signature', changed(turnBit(() => 0))],
-      ['last bit of the signature', changed(turnBit(({ length }) => length - 1))],
-      [
-        'same claims, signature of another key',
-        changed((token, { other }) => `${token.replace(/[^.]+$/, '')}${other.token().split('.')[2]}`),
-      ],
+      ['first bit of the signature', changed(turnFirstBit)],
       [
         'same claims, signature of another token of the key',
         changed((token, { issuer }) => `${token.replace(/[^.]+$/, '')}${issuer.token().split('.')[2]}`),
       ],
-      ['signature a byte short', changed(part(2, (bytes) => bytes.subarray(1)))],
       ['without its signature', changed((token) => token.replace(/[^.]+$/, '')), 'malformed_token'],
-      ['a part more', changed((token) => `${token}.e30`), 'malformed_token'],
-      ['padding', changed((token) => `${token}==`), 'malformed_encoding'],
       [
         'stray bits',
         changed((token) => token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1]),
         'malformed_encoding',
       ],
-      ['a tab in front', changed((token) => `\t${token}`), 'malformed_encoding'],
       ['twice', changed((token) => `${token} ${token}`), 'encrypted_token'],
     ],
   },
@@ -242,36 +157,15 @@ export const verifiedTokens = listLibraryCases([
         },
         'unbound_token_as_dpop',
       ],
-      ['bound, as Bearer', bound((_, { token }) => ['Authorization', `Bearer ${token}`]), 'bound_token_as_bearer'],
-      [
-        'bound, as Bearer with its proof',
-        bound((_, { token, prove }) => ['Authorization', `Bearer ${token}`, 'DPoP', prove()]),
-        'bearer_with_dpop_proof',
-      ],
-      ['bound, without a proof', bound((_, { token }) => ['Authorization', `DPoP ${token}`]), 'missing_dpop_proof'],
+      ['bound, as Bearer', bound(({ token }) => ['Authorization', `Bearer ${token}`]), 'bound_token_as_bearer'],
       [
         'bound, with the proof that was used',
-        bound((_, { token, proof }) => ['Authorization', `DPoP ${token}`, 'DPoP', proof]),
+        bound(({ token, proof }) => ['Authorization', `DPoP ${token}`, 'DPoP', proof]),
         'proof_replayed',
       ],
       [
-        'bound, with the proof of a thief',
-        bound((_, { token, prove, thief }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(token, thief)]),
-        'proof_key_mismatch',
-      ],
-      [
-        'bound, with a proof for another token',
-        bound((_, { token, free, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(free)]),
-        'proof_token_mismatch',
-      ],
-      [
-        'bound, with itself for a proof',
-        bound((_, { token }) => ['Authorization', `DPoP ${token}`, 'DPoP', token]),
-        'unsupported_proof_typ',
-      ],
-      [
         'bound, with a new proof',
-        bound((_, { token, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove()]),
+        bound(({ token, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove()]),
         harmless,
       ],
     ],
@@ -299,30 +193,6 @@ export const verifiedTokens = listLibraryCases([
           expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
           const answer = await api.bear(good);
           expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 1 });
-          return answer;
-        },
-      ],
-      [
-        'good ones beyond the bound: as many are kept as are told',
-        async (stage, { issuer, marker }) => {
-          const api = await stage.open({ tokenCache: { maxEntries: 10 } });
-          for (let index = 0; index < 50; index++) await api.admit(issuer.token({ marker, index }));
-          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 10 });
-          return api.bear(issuer.token());
-        },
-      ],
-      [
-        '50 good ones that each come once: none is kept, and none pushes out one that is',
-        async (stage, { issuer, marker }) => {
-          const api = await stage.open({ tokenCache: { maxEntries: 10 } });
-          const kept = issuer.token({ marker });
-          await api.admit(kept);
-          for (let index = 0; index < 50; index++) {
-            expect(await api.bear(issuer.token({ marker, index }))).toEqual(harmless);
-          }
-          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
-          const answer = await api.bear(kept);
-          expect(api.server.tokenCacheStatus()).toMatchObject({ hits: 1 });
           return answer;
         },
       ],

@@ -1,9 +1,9 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signBytes, writeCompact } from '../../src/core/jose/sign.ts';
 import { send } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 import type { OpenedService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
 import {
@@ -190,15 +190,12 @@ async function openDecoy(): Promise<Decoy> {
     connections++;
     socket.destroy();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const { origin: url, close } = await listen(server);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
+    close,
     get connections() {
       return connections;
-    },
-    async close() {
-      await once(server.close(), 'close');
     },
   };
 }

@@ -1,16 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import * as modules from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
+
+const base = useFolder();
 
 let folder = '';
 beforeEach(() => {
   if (!existsSync('dist/cli/main.js')) throw new Error('the build is missing; run: npm run build');
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-compiled-'));
+  folder = mkdtempSync(join(base, 'each-'));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(environment: NodeJS.ProcessEnv) {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', '--version'], {

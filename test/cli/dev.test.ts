@@ -1,15 +1,15 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runCommand } from '../../src/cli/commands/run.ts';
-import { findFreePort } from '../../tools/shared/network.js';
+import { findFreePort, listen, stop } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
+import { useOutput } from '../support/own-output.ts';
 import { needs } from '../support/programs.ts';
 
 // Lets a test find the process that `runDev` starts.
@@ -21,15 +21,12 @@ vi.mock('node:child_process', async (load) => {
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const run = promisify(execFile);
 const ended = 'Stop with Ctrl-C.';
-let base: string;
-let environment: NodeJS.ProcessEnv;
+const base = useFolder();
+const environment: NodeJS.ProcessEnv = { PATH: process.env['PATH'], XDG_CACHE_HOME: base };
 
-beforeAll(async () => {
+beforeAll(() => {
   if (!existsSync(main)) throw new Error('the build is missing; run: npm run build');
-  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  environment = { PATH: process.env['PATH'], XDG_CACHE_HOME: base };
 });
-afterAll(() => rm(base, { recursive: true }));
 
 /** A printed request and its expected response. */
 interface Announced {
@@ -61,10 +58,11 @@ async function expectAsAnnounced(output: string): Promise<void> {
   }
 }
 
-async function occupy(): Promise<{ readonly server: Server; readonly port: number }> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { server, port: (server.address() as AddressInfo).port }; // it listens on TCP
+/** Opens a port until the end of the test. */
+async function serve(listener?: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  onTestFinished(() => stop(server));
+  return listen(server);
 }
 
 const statuses = {
@@ -105,26 +103,18 @@ describe('as a command', () => {
     '--upstream → gate in front of the user’s own server: 401 without a token, its response with one',
     needs('curl'),
     async () => {
-      const server = createHttpServer((incoming, outgoing) => {
-        outgoing.end(`hello ${String(incoming.headers['x-auth-client'])}`);
-      });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+      const port = await serve(({ headers }, outgoing) => void outgoing.end(`hello ${headers['x-auth-client']}`));
       const { child, exited, output } = await start(['--upstream', `http://127.0.0.1:${port}`]);
       const [refused = '', passed = ''] = [...output.matchAll(/^curl .*?(?:\\\n.*)?$/gm)].map(([command]) => command);
       expect((await paste(refused)).status).toBe(401);
       expect(await paste(passed)).toMatchObject({ status: 200, body: expect.stringMatching(/^hello \S+$/) });
       child.kill('SIGTERM');
       expect(await exited).toBe(0);
-      server.close();
-      server.closeAllConnections();
     },
   );
 
   test('--rules → the gate with these rules: the scope of a token decides', async () => {
-    const server = createHttpServer((_incoming, outgoing) => outgoing.end('hello'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+    const port = await serve((_incoming, outgoing) => void outgoing.end('hello'));
     const idpPort = await findFreePort();
     const issuer = `https://localhost:${idpPort}/`;
     const file = join(base, 'rules.dev.json');
@@ -148,16 +138,12 @@ describe('as a command', () => {
     expect(await call('--scope', 'read:messages')).toBe(403);
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
-    server.close();
-    server.closeAllConnections();
   });
 
   test('--rules for another audience → a line with both audiences and --audience, which helps', async () => {
     const idpPort = await findFreePort();
     const issuer = `https://localhost:${idpPort}/`;
-    const server = createHttpServer((_incoming, outgoing) => outgoing.end());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+    const port = await serve((_incoming, outgoing) => void outgoing.end());
     const file = join(base, 'rules.other.json');
     const audience = 'https://orders.example/';
     const rules = { issuers: { local: { issuer, audience } }, rules: [{ id: 'orders', path: '/**' }] };
@@ -180,8 +166,6 @@ describe('as a command', () => {
     expect(await decide(second.output)).toBe(200);
     second.child.kill('SIGTERM');
     expect(await second.exited).toBe(0);
-    server.close();
-    server.closeAllConnections();
   });
 
   const token = async (...args: readonly string[]) =>
@@ -268,28 +252,17 @@ describe('as a command', () => {
 });
 
 describe('in this process', () => {
-  let out: string;
-  let err: string;
   let announced: Promise<void>;
+  let tell = () => {};
+  const printed = useOutput((text) => {
+    if (text.includes(ended)) tell();
+  });
 
   beforeEach(() => {
-    out = '';
-    err = '';
-    let tell = () => {};
     announced = new Promise((resolve) => {
       tell = resolve;
     });
-    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
-      out += String(chunk);
-      if (out.includes(ended)) tell();
-      return true;
-    });
-    vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => {
-      err += String(chunk);
-      return true;
-    });
   });
-  afterEach(() => vi.restoreAllMocks());
 
   const dev = (args: readonly string[], extra: NodeJS.ProcessEnv = {}) =>
     runCommand('dev', ['--idp-port', '0', ...args], { ...environment, PORT: '0', ...extra });
@@ -298,7 +271,7 @@ describe('in this process', () => {
     '%j → 64 and where the help is',
     async (args) => {
       expect(await dev(args)).toBe(64);
-      expect(err).toMatch(/^portcullis: .*\.\nFlags and examples: portcullis dev --help\n$/);
+      expect(printed.stderr).toMatch(/^portcullis: .*\.\nFlags and examples: portcullis dev --help\n$/);
     },
   );
 
@@ -308,34 +281,30 @@ describe('in this process', () => {
     ['bad setting in the environment', [], { CLOCK_TOLERANCE: 'abc' }, 'CLOCK_TOLERANCE'],
   ])('%s → 78 and the name of the setting', async (_name, args, extra, name) => {
     expect(await dev(args, extra)).toBe(78);
-    expect(err).toContain(name);
+    expect(printed.stderr).toContain(name);
     expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
   });
 
   test('production → 1, nothing is started', async () => {
     expect(await dev([], { NODE_ENV: 'production' })).toBe(69);
-    expect(err).toContain('development only');
+    expect(printed.stderr).toContain('development only');
   });
 
   test('ports in use → 69, and the flag of the port of the provider', async () => {
-    const { server, port } = await occupy();
+    const port = await serve();
     expect(await dev(['--port', String(port)])).toBe(69);
-    expect(out).toBe('');
+    expect(printed.stdout).toBe('');
     expect(await dev(['--idp-port', String(port)])).toBe(69);
-    expect(err).toMatch(new RegExp(`Port ${port} of the local identity provider is in use.*--idp-port`));
-    await new Promise((resolve) => server.close(resolve));
+    expect(printed.stderr).toMatch(new RegExp(`Port ${port} of the local identity provider is in use.*--idp-port`));
   });
 
   test('service that cannot start → its own status, and no announcement', async () => {
-    const { server, port } = await occupy();
-    expect(await dev([], { ADMIN_PORT: String(port), ADMIN_HOST: '127.0.0.1' })).toBe(69);
-    expect(out).toBe('');
-    await new Promise((resolve) => server.close(resolve));
+    expect(await dev([], { ADMIN_PORT: String(await serve()), ADMIN_HOST: '127.0.0.1' })).toBe(69);
+    expect(printed.stdout).toBe('');
   });
 
   test('error of the file system → passed on', async () => {
-    const { server, port } = await occupy();
-    await new Promise((resolve) => server.close(resolve));
+    const port = await findFreePort();
     await mkdir(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
     await expect(dev(['--idp-port', String(port)])).rejects.toMatchObject({ code: 'EISDIR' });
     await rm(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
@@ -353,9 +322,9 @@ describe('in this process', () => {
     };
     const status = dev(['--audience', 'my api'], extra);
     await Promise.race([announced, status]);
-    expect(out).toMatch(/^Admin +off$/m);
-    expect(readAnnounced(out).map((call) => call.status)).toEqual([200, 401, 401, 401, 401, 401]);
-    await expectAsAnnounced(out);
+    expect(printed.stdout).toMatch(/^Admin +off$/m);
+    expect(readAnnounced(printed.stdout).map((call) => call.status)).toEqual([200, 401, 401, 401, 401, 401]);
+    await expectAsAnnounced(printed.stdout);
     process.emit('SIGHUP');
     expect(await status).toBe(0);
   });
@@ -366,13 +335,14 @@ describe('in this process', () => {
     try {
       const status = dev([]);
       await Promise.race([announced, status]);
-      const [, file = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+\/console\?key=[\w-]{43})$/m.exec(out) ?? [];
-      expect(out.trimEnd().split('\n').at(-1)).toBe(link);
+      const [, file = '', link = ''] =
+        /^ {2}console key +(\S+)[\s\S]*^(\S+\/console\?key=[\w-]{43})$/m.exec(printed.stdout) ?? [];
+      expect(printed.stdout.trimEnd().split('\n').at(-1)).toBe(link);
       // A path or a URL is one word, which cannot be broken.
       const isWord = (line: string): boolean => /^(?: {0,2}[\w ]{1,17} )? *\S+$/.test(line);
-      expect(out.split('\n').filter((line) => line.length > 80 && !isWord(line))).toEqual([]);
-      expect(out).toContain('$(npx portcullis token');
-      expect(out).not.toMatch(/\bey[\w-]+\.[\w-]+\./);
+      expect(printed.stdout.split('\n').filter((line) => line.length > 80 && !isWord(line))).toEqual([]);
+      expect(printed.stdout).toContain('$(npx portcullis token');
+      expect(printed.stdout).not.toMatch(/\bey[\w-]+\.[\w-]+\./);
       expect((await fetch(link)).status).toBe(200);
       expect(link).toBe(link.replace(/=.*/, `=${(await readFile(file, 'utf8')).trim()}`));
       process.emit('SIGHUP');
@@ -386,7 +356,7 @@ describe('in this process', () => {
   test('proxy in the environment → not between the service and the provider', needs('curl'), async () => {
     const status = dev([], { HTTPS_PROXY: 'http://127.0.0.1:1', HTTP_PROXY: 'http://127.0.0.1:1' });
     await Promise.race([announced, status]);
-    await expectAsAnnounced(out);
+    await expectAsAnnounced(printed.stdout);
     process.emit('SIGHUP');
     expect(await status).toBe(0);
   });

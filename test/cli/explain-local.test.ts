@@ -1,25 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { listSharedVariables } from '../../src/dev/local-service.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
 import { runCommand } from '../support/command-runs.ts';
+import { useLocalIdp } from '../support/local-idp.ts';
 
 const audience = 'https://api.example/';
-let base: string;
-let environment: Readonly<Record<string, string>>;
-let idp: LocalIdp;
-beforeAll(async () => {
-  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  environment = { XDG_CACHE_HOME: base };
-  idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment });
-});
-afterAll(async () => {
-  await idp?.close();
-  await rm(base, { recursive: true });
-});
+const { idp, cacheFolder, environment } = await useLocalIdp({ audience });
 
 /** What `dev` tells of a service that is set by these variables. */
 function tell(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
@@ -33,7 +21,7 @@ const explain = (input: string, ...args: readonly string[]) => runCommand(['expl
 describe('explain without settings, next to a running dev', () => {
   it('only the provider runs → compared with the provider and its audience', async () => {
     const { status, stdout, stderr } = await explain(await idp.token());
-    expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted\n/)]);
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted: a valid token/)]);
     expect(stderr.split('\n')).toEqual([
       `portcullis: no settings are set: compared with portcullis dev, which runs ${idp.issuer}`,
       `portcullis: compared with ${idp.issuer} for ${audience}; a token without a header counts as sent with Bearer`,
@@ -43,7 +31,7 @@ describe('explain without settings, next to a running dev', () => {
 
   it('token | explain → admitted by the service that dev runs; another audience → the flag of dev', async () => {
     await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({}));
-    expect((await explain(await idp.token())).stdout).toMatch(/^admitted\n[\s\S]*signature +ok\n/);
+    expect((await explain(await idp.token())).stdout).toMatch(/^admitted: [\s\S]*signature +ok\n/);
     const { status, stdout } = await explain(await idp.token({ audience: 'https://api.example' }));
     expect([status, stdout]).toEqual([1, expect.stringMatching(/^refused: invalid_audience/)]);
     expect(stdout).toMatch(/\n {2}fix +portcullis dev --audience https:\/\/api\.example\n/);
@@ -55,6 +43,8 @@ describe('explain without settings, next to a running dev', () => {
     await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({}));
     const call = `curl -H 'Authorization: Bearer ${await idp.token()}' http://127.0.0.1:9/api/private-scoped`;
     expect((await explain(call)).stdout).toMatch(/^refused: insufficient_scope/);
+    await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({ LOGOUT_CLIENTS: 'app' }));
+    expect((await explain(call)).stdout).toMatch(/^undecided, and wrong in any case: insufficient_scope/);
   });
 
   it('a gate has no routes: a path for which the service would require a scope → admitted', async () => {
@@ -65,9 +55,20 @@ describe('explain without settings, next to a running dev', () => {
 
   it('a token that no key of dev has signed → only decoded, and what to give', async () => {
     const { status, stdout, stderr } = await explain(await idp.token({ key: 'unknown' }));
+    const known = `portcullis: dev runs ${idp.issuer}, and no key of it has the kid of the token\n`;
     const alone = 'portcullis: compared with nothing; a token without a header counts as sent with Bearer\n';
-    expect([status, stderr]).toEqual([69, alone]);
+    expect([status, stderr]).toEqual([69, known + alone]);
     expect(stdout).toMatch(/\nnext: portcullis explain --issuer URL --audience TEXT, or with the settings of\n/);
+  });
+
+  it('settings and rules whose issuer is this dev → its certificate is trusted', async () => {
+    const file = join(cacheFolder, 'rules.json');
+    const rules = [{ id: 'all', path: '/**', issuers: ['main'] }];
+    await writeFile(file, JSON.stringify({ issuers: { main: { issuer: idp.issuer, audience } }, rules }));
+    const settings = { ...environment, IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience };
+    const call = `curl -H 'Authorization: Bearer ${await idp.token()}' http://127.0.0.1:9/api/private`;
+    expect((await runCommand(['explain'], settings, call)).stdout).toMatch(/^admitted\n/);
+    expect((await explain(call, '--rules', file)).stdout).toMatch(/^admitted\n/);
   });
 
   it('--offline → no request: the token is only decoded', async () => {

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openGate } from '../../src/cli/explain/explained-gate.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { readCall } from '../../src/explain/input/explained-call.ts';
@@ -12,18 +11,16 @@ import { runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useFolder } from '../support/folder.ts';
 import { needs } from '../support/programs.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const maps = { tools: { 'delete-*': { scopes: ['write'], actor: 'forbidden' }, list: {} } };
 const provider = await useTestProvider();
-let folder: string;
-let file: string;
-let environment: Readonly<Record<string, string>>;
+const folder = useFolder();
+const file = join(folder, 'rules.json');
+const environment = { NODE_EXTRA_CA_CERTS: provider.caFile };
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-explain-rules-'));
-  file = join(folder, 'rules.json');
-  environment = { NODE_EXTRA_CA_CERTS: provider.caFile };
   await writeFile(
     file,
     JSON.stringify({
@@ -36,6 +33,7 @@ beforeAll(async () => {
         { id: 'read', path: '/orders/**', methods: ['GET'], issuers: ['staff'], scopes: ['read'] },
         { id: 'write', path: '/orders/**', methods: ['POST'], issuers: ['staff'], scopes: ['write'] },
         { id: 'closed', path: '/closed', access: 'deny' },
+        { id: 'hosted', hosts: ['api.test'], path: '/orders/**', issuers: ['staff'] },
         { id: 'watched', path: '/watched', issuers: ['staff'], mode: 'report' },
         { id: 'perhaps', path: '/perhaps', issuers: ['staff'], access: 'optional' },
         { id: 'chat', path: '/chat', issuers: ['staff'], webSocketToken: 'protocol' },
@@ -55,9 +53,6 @@ beforeAll(async () => {
     }),
   );
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-});
 
 const api = 'https://api.example';
 const run = (input: string, ...args: readonly string[]) =>
@@ -75,6 +70,17 @@ describe('the rule decides', () => {
     expect(explanation).toMatchObject({ verdict: 'admitted', rule: { id: 'read', mode: 'enforce' } });
     expect(explanation.checks[0]).toMatchObject({ id: 'rule', verdict: 'pass', why: 'read' });
     expect(status).toBe(0);
+  });
+
+  it('Host of curl and of header lines → the rule of that host, as at the gate', async () => {
+    const authorization = `Authorization: Bearer ${await good()}`;
+    const local = 'http://127.0.0.1:8080/orders/1';
+    const curl = (more: string) => `curl -H '${authorization}' ${more} ${local}`;
+    const rule = async (...call: Parameters<typeof runJson>) => (await runJson(...call)).explanation.rule?.id;
+    expect(await rule(curl("-H 'Host: api.test'"))).toBe('hosted');
+    expect(await rule(`${authorization}\nHost: api.test`, '--url', local)).toBe('hosted');
+    expect(await rule(curl(''))).toBe('read');
+    expect(await rule(curl("-H 'Host: api.test'"), '--url', local)).toBe('read');
   });
 
   it.each([
@@ -177,7 +183,7 @@ describe('refused before the token is read', () => {
   it('no rule → says so, and names the rule for another method', async () => {
     const { status, stdout } = await run('x', '--method', 'PUT', '--url', `${api}/orders/1`);
     expect(stdout).toMatch(
-      /^refused: no_rule: No rule of the gate matches [\s\S]*\n {2}call is +PUT api\.example\/orders\/1\s+\(read matches with GET, write matches with POST\)\n[\s\S]*refusals\.md#no_rule\n/,
+      /^refused: no_rule: No rule of the gate matches [\s\S]*\n {2}call is +PUT api\.example\/orders\/1\s+\(nearly matched: read \(it is for GET\); write \(it is for POST\); hosted \(it is for api\.test\)\)\n[\s\S]*refusals\.md#no_rule\n/,
     );
     expect(status).toBe(1);
     expect((await run('x', '--url', `${api}/orderz`)).stdout).toContain('(no rule has this host and path)');

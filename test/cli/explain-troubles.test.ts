@@ -2,15 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { findLine, findVariant, openVariant, readEnvironment } from '../support/variant-service.ts';
 
-let provider: TestProvider;
+const provider = await useTestProvider();
 let service: OpenedService;
 /** Tokens of the table, by name. */
 let tokens: Readonly<Record<string, string>>;
 beforeAll(async () => {
-  provider = await startTestProvider();
   service = await openVariant(findVariant('a'), provider);
   const now = Math.floor(Date.now() / 1000);
   const { sign } = provider;
@@ -23,10 +22,7 @@ beforeAll(async () => {
     milliseconds: await sign({ iat: now * 1000, exp: now * 1000 + 3_600_000 }),
   };
 });
-afterAll(async () => {
-  await service.stop();
-  await provider.close();
-});
+afterAll(() => service.stop());
 
 /** A pasted trouble. `{name}` in the input is a token. */
 interface Trouble {

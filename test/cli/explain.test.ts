@@ -1,34 +1,25 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { get } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { readmeTables } from '../../tools/scripts/docs/readme-tables.ts';
-import { findFreePort } from '../../tools/shared/network.js';
+import { findFreePort, listen, stop } from '../../tools/shared/network.js';
 import { runCommand, runProcess } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
 
-let provider: TestProvider;
-let folder: string;
-beforeAll(async () => {
-  provider = await startTestProvider();
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-explain-'));
-});
-afterAll(async () => {
-  await provider.close();
-  await rm(folder, { recursive: true });
-});
+const provider = await useTestProvider();
+const folder = useFolder();
 
 const settings = () => readEnvironment(findVariant('a'), provider);
 const run = (input: string, args: readonly string[] = [], environment: Readonly<Record<string, string>> = settings()) =>
@@ -119,29 +110,28 @@ describe('the verdict', () => {
     const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const token = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ iss: 'https://a.example/', exp: 9e9 })}.c2lnbmF0dXJl`;
     const { status, stdout } = await run(token, [], {});
-    expect([status, stdout]).toEqual([69, expect.stringMatching(/^undecided .*: alg HS256 is\s+never accepted\n/)]);
+    expect([status, stdout]).toEqual([69, expect.stringMatching(/^undecided, .*: alg HS256 is\s+never accepted\n/)]);
     expect(stdout).not.toContain('invalid_audience');
   });
 
   it('a repaired token → first the pasted one', async () => {
     const { status, stdout } = await run(`"${await provider.sign()}"`);
-    expect([status, stdout]).toEqual([0, expect.stringMatching(/^as pasted: refused; after the repair:\nadmitted\n/)]);
+    expect([status, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^as pasted: refused; after the repair:\nadmitted: a valid/),
+    ]);
   });
 
   it('--server: issuer and audience of its metadata', async () => {
     const server = createServer((_, response) =>
       response.end(JSON.stringify({ resource: provider.audience, authorization_servers: [provider.issuer] })),
     );
-    const port = await findFreePort();
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    const { explanation } = await runJson(await provider.sign({ aud: 'x' }), ['--server', `http://127.0.0.1:${port}`], {
-      NODE_EXTRA_CA_CERTS: provider.caFile,
-    });
+    onTestFinished(() => stop(server));
     const trusting = { NODE_EXTRA_CA_CERTS: provider.caFile };
-    const named = ['--server', `http://127.0.0.1:${port}`];
+    const named = ['--server', `http://127.0.0.1:${await listen(server)}`];
+    const { explanation } = await runJson(await provider.sign({ aud: 'x' }), named, trusting);
     const slash = await run(await provider.sign({ aud: provider.audience.replace(/\/$/, '') }), named, trusting);
     const sub = await run(await provider.sign({ sub: undefined, client_id: 'job' }), named, trusting);
-    server.close();
     expect(explanation).toMatchObject({ reason: 'invalid_audience', against: { audiences: [provider.audience] } });
     expect(slash.stdout).toMatch(/fix +Set IDP_AUDIENCE=https:\S+[^/] for that service\n/);
     expect(slash.stdout).toContain('(the audience of that service)');
@@ -150,10 +140,8 @@ describe('the verdict', () => {
 
   it('--server without metadata → what to give instead', async () => {
     const server = createServer((_, response) => response.writeHead(404).end());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // it listens on TCP
-    const { status, stderr } = await run('x', ['--server', `http://127.0.0.1:${port}`], {});
-    server.close();
+    onTestFinished(() => stop(server));
+    const { status, stderr } = await run('x', ['--server', `http://127.0.0.1:${await listen(server)}`], {});
     expect([status, stderr]).toEqual([64, expect.stringMatching(/RFC 9728.* Use --issuer and --audience instead/)]);
   });
 
@@ -185,12 +173,52 @@ describe('the verdict', () => {
     expect((await run(token, ['--expect', 'expired'])).status).toBe(1);
   });
 
-  it('--permission requires one', async () => {
-    const { explanation } = await runJson(await provider.sign(), ['--permission', 'orders:read']);
+  it.each([
+    [['--permission', 'orders:read'], undefined, 'the token has no permissions', 'likely'],
+    [['--permissions', 'a c'], ['a', 'b'], 'the token lacks c', 'certain'],
+    [['--permission', 'c', '--permissions', 'a d'], ['a', 'b'], 'the token lacks c d', 'certain'],
+  ])('%j, a token with %j → %s', async (args, permissions, note, certainty) => {
+    const { explanation } = await runJson(await provider.sign({ permissions }), args);
     expect(explanation).toMatchObject({ reason: 'missing_permission' });
-    expect(explanation.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({ seen: 'absent' });
-    const held = await runJson(await provider.sign({ permissions: ['a', 'b'] }), ['--permission', 'orders:read']);
-    expect(held.explanation.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({ seen: 'a b' });
+    expect(explanation.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({
+      seen: permissions?.join(' ') ?? 'absent',
+      causes: [{ id: 'permission_not_granted', note, certainty }],
+    });
+  });
+
+  it('a route whose requirements are not known → not a bare "admitted"', async () => {
+    const named = ['--issuer', provider.issuer, '--audience', provider.audience];
+    const trusting = { NODE_EXTRA_CA_CERTS: provider.caFile };
+    const call = `curl -H 'Authorization: Bearer ${await provider.sign()}' https://api.example.test/orders`;
+    const { status, stdout } = await run(call, named, trusting);
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted: a valid token, if the route requires no /)]);
+    expect(stdout).toMatch(/^policy +- +scopes and permissions of the route are not known: add/m);
+    expect((await run(call.replace('orders', 'api/private'))).stdout).toMatch(/^admitted\n/);
+  });
+
+  it('an unknown kid, with keys that were fetched just now → another provider first, and no advice to wait', async () => {
+    const { stdout } = await run(await provider.sign({}, { header: { kid: 'other' } }));
+    expect(stdout).toMatch(/^refused: unknown_kid: the key of the token is not published: it is of another\n/);
+    expect(stdout).toMatch(/cause +other_environment \(likely\)/);
+    expect(stdout).not.toContain('Try again');
+    expect(stdout).toMatch(/^signature +- +cannot be tried: it needs a check above that has not passed$/m);
+  });
+
+  it('a line break that a shell sends → 400 of the HTTP parser, exit 1', async () => {
+    const token = await provider.sign({ exp: 1 });
+    const { status, stdout } = await run(
+      `curl -H 'Authorization: Bearer ${token}\n' https://api.example.test/api/private`,
+    );
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^refused: The HTTP parser of the server responds with 400,/);
+    expect(stdout).toMatch(/fix +Remove the line break\.\n[\s\S]*^also wrong: expired /m);
+    const response = await run('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
+    expect(response.stdout).toMatch(/^undecided: The HTTP parser of the server: a 400 without a body is not of this/);
+  });
+
+  it('--permission with a list → each is required', async () => {
+    const held = await provider.sign({ permissions: ['a', 'b'] });
+    expect((await run(held, ['--permission', 'a b'])).status).toBe(0);
   });
 
   it('a log line → its reason, with what it expected and received', async () => {
@@ -204,6 +232,8 @@ describe('the verdict', () => {
     const { status, explanation } = await runJson(line);
     expect(explanation.checks).toMatchObject([{ reason: 'invalid_audience', expected: 'a', seen: 'b' }]);
     expect(status).toBe(1);
+    const { stderr } = await run(`${line}\n${line}`);
+    expect(stderr).toMatch(/^portcullis: 2 log lines of refusals; the last is explained\. Pipe in one line /);
   });
 
   it('--file and a HAR', async () => {
@@ -340,7 +370,10 @@ describe('one reason', () => {
   });
 
   it.each([
-    ['audience_slash', /^### audience_slash\n\nThe audience of the token .*\n\nNamed for: invalid_audience\n\nhttps:/],
+    [
+      'audience_slash',
+      /^### audience_slash\n\nThe audience of the token .*\n\nFix: Write .*\n\nNamed for: invalid_audience\n\nhttps:/,
+    ],
     ['plain_http', /^### plain_http\n\nFailure of portcullis doctor: The port of the provider speaks plain HTTP\./],
     ['clock', /^### clock\n\nCheck of portcullis doctor: The clocks/],
   ])('explain %s → its explanation, exit 0', async (name, page) => {
@@ -366,13 +399,11 @@ describe('one reason', () => {
   it('--id ID --file LOG → the line with this id; another id → 64', async () => {
     const line = (id: string, reason: string): string =>
       `api-1 | {"time":"2026-11-22T10:00:00.000Z","event":"request","id":"${id}","reason":"${reason}","status":401}`;
-    const folder = await mkdtemp(join(tmpdir(), 'portcullis-log-'));
     const file = join(folder, 'log');
     await writeFile(file, [line('a1', 'expired'), line('b2', 'invalid_audience')].join('\n'));
     const found = await runCommand(['explain', '--id', 'a1', '--file', file], {}, '');
     expect(found.stdout).toMatch(/^refused: expired: exp has passed\n/);
     expect((await runCommand(['explain', '--id', 'zz', '--file', file], {}, '')).status).toBe(64);
-    await rm(folder, { recursive: true });
   });
 
   it('--server with a port that is closed → 69 and one line, without the help', async () => {

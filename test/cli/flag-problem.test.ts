@@ -1,8 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { commandTable } from '../../src/cli/commands/command-table.ts';
 import { findUnknownFlag, readFlags } from '../../src/cli/commands/flags.ts';
 import { runCommand } from '../../src/cli/commands/run.ts';
 import { findLikeliest } from '../../src/core/likeliest-name.ts';
+import { useOutput } from '../support/own-output.ts';
 
 const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 
@@ -17,6 +18,8 @@ function describeArgs(...args: readonly string[]): string {
 }
 
 describe('flags that cannot be understood', () => {
+  const printed = useOutput();
+
   it.each([
     [['--bogus'], 'there is no flag --bogus.'],
     [['--expird'], 'there is no flag --expird. Did you mean --expired?'],
@@ -36,12 +39,23 @@ describe('flags that cannot be understood', () => {
     [['--dpop', '--method', '1'], '--method takes a method'],
     [['--expired', '--not-yet-valid'], 'contradict each other'],
     [['--nope'], 'there is no flag --nope.'],
-  ])('token %j → says which flag, and what it takes', async (args, problem) => {
-    const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    [['positional'], 'every argument is a flag'],
+    [['--scope'], '--scope lacks its value.'],
+    [['--expired=yes'], '--expired takes no value.'],
+    [['--idp', 'localhost'], '--idp takes a URL'],
+    [['--claim', '=x'], '--claim takes NAME=VALUE'],
+    [['--opaque'], 'there is no flag --opaque.'],
+    [['--method', 'HEAD'], 'add --dpop'],
+    [['--nonce', 'x'], 'add --dpop'],
+    [['--dpop', '--url', 'ftp://api.example/'], '--url takes a URL'],
+    [['--dpop', '--method', 'G ET'], '--method takes a method'],
+    [['--dpop', '--method', ''], '--method takes a method'],
+    [['--dpop=yes'], '--dpop takes no value.'],
+  ])('token %j → 64, which flag and what it takes, and where the help is', async (args, problem) => {
     expect(await runToken(args, {})).toBe(64);
-    expect(String(write.mock.calls[0]?.[0])).toMatch(/^portcullis: /);
-    expect(String(write.mock.calls[0]?.[0]).split('\n')[0]).toContain(problem);
-    write.mockRestore();
+    expect(printed.stdout).toBe('');
+    expect(printed.stderr).toMatch(/^portcullis: .*\nFlags and examples: portcullis token --help\n$/);
+    expect(printed.stderr.split('\n')[0]).toContain(problem);
   });
 });
 

@@ -1,23 +1,17 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type CommandRow, commandTable, isCommand } from '../../src/cli/commands/command-table.ts';
 import { findUnknownFlag } from '../../src/cli/commands/flags.ts';
 import { readGateSettings } from '../../src/gate/gate-settings.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
 import { runCommand } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
 
 const run = promisify(execFile);
 const main = 'dist/cli/main.js';
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-help-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = useFolder();
 
 const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder });
 
@@ -63,7 +57,7 @@ test.each([
   ['gate', '--rules', '--docs'],
 ])('%s --help → no setting of another command; help settings → all', async (name, own, other) => {
   expect((await runCommand([name, '--help'], environment())).stdout).not.toContain(`  ${other},`);
-  const { stdout } = await run(process.execPath, [main, 'help', 'settings'], { env: environment() });
+  const { stdout } = await runCommand(['help', 'settings'], environment());
   for (const flag of [own, other]) expect(stdout).toContain(`  ${flag},`);
 });
 
@@ -94,18 +88,15 @@ test('dev --only-provider → a provider, how to use it, and no service', async 
 
 test('dev: a flag wins over a variable, and the local provider over ISSUER', async () => {
   const variables = { PORT: '0', ISSUER: 'https://idp.test/', ADMIN_PORT: 'off' };
-  const env = { ...environment(), ...variables };
-  const ended = await run(process.execPath, [main, 'dev', '--idp-port', '0', '--port', 'x'], { env }).catch(
-    (error) => error,
-  );
+  const ended = await runCommand(['dev', '--idp-port', '0', '--port', 'x'], { ...environment(), ...variables });
   expect(ended).toMatchObject({
-    code: 78,
+    status: 78,
     stderr: 'portcullis: one setting is wrong\n  PORT: "x" is not valid. Set a number from 0 to 65535.\n',
   });
 });
 
 test('help rules → the help of that command', async () => {
-  const { stdout } = await run(process.execPath, [main, 'help', 'rules'], { env: environment() });
+  const { stdout } = await runCommand(['help', 'rules'], environment());
   expect(stdout).toMatch(/^Usage: portcullis rules check FILE/);
 });
 
@@ -133,8 +124,8 @@ test.each<[readonly string[], number, string]>([
   [['revoke', '--sub', '-secret'], 64, 'portcullis: --sub lacks its value.'],
   [['explain', '--server', 'http://a.test', '--jsn'], 64, 'portcullis: there is no flag --jsn. Did you mean --json?'],
 ])('%j → %i, and what was meant', async (words, code, text) => {
-  const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);
-  expect(ended).toMatchObject({ code, stderr: expect.stringContaining(text) });
+  const ended = await runCommand(words, environment());
+  expect(ended).toMatchObject({ status: code, stderr: expect.stringContaining(text) });
   if (code === 64) expect(ended.stderr).not.toMatch(/^(Usage|Examples)|secret/m);
   if (code === 64 && words[0] !== 'serv')
     expect(ended.stderr).toMatch(new RegExp(`^Flags and examples: portcullis ${words[0]} --help\\n$`, 'm'));

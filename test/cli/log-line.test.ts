@@ -78,6 +78,20 @@ describe('a log line with what was expected and received: the cause, and the fix
     expect(causesOf(text)).toEqual(["audience_slash: audience: 'https://a'"]);
   });
 
+  const scopes = { expected: 'a, b', received: 'a' };
+  it.each<[string, object, string]>([
+    ['insufficient_scope', scopes, 'scope_not_granted: Request scope=b in the client, and grant it to the'],
+    ['invalid_audience', { expected: 'https://a/', received: 'https://a' }, "audience_slash: audience: 'https://a'"],
+    ['expired', { received: '2026-11-22T09:00:00.000Z (3600 s ago)' }, 'token_expired: Get a new token'],
+  ])('%s, as the library writes its line and its event → the same cause', (reason, context, cause) => {
+    const facts = Object.entries(context).map(([name, value]) => `${name} ${value}`);
+    const written = [`portcullis: GET / refused: ${reason}`, ...facts, 'The fix of another version.'].join('; ');
+    for (const text of [written, JSON.stringify({ type: 'refused', reason, context })]) {
+      expect(causesOf(text)).toEqual([expect.stringContaining(cause)]);
+      if (reason === 'expired') expect(explain(text)?.checks[0]?.causes?.[0]?.note).toMatch(/^expired 1 h 0 min ago/);
+    }
+  });
+
   it('a rule that only reports → the reason that it would have had, with the status of that reason', () => {
     const text = JSON.stringify({ time, event: 'request', status: 200, would_refuse: 'expired' });
     expect(explain(text)).toMatchObject({ reason: 'expired', status: 401 });

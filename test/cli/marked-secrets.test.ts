@@ -1,7 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { SettingRow } from '../../src/server/settings/setting-row.ts';
 import { settingTable } from '../../src/server/settings/setting-table.ts';
 import { environmentName } from '../../src/server/settings/settings.ts';
@@ -11,9 +10,10 @@ import { runCommand } from '../support/command-runs.ts';
 import { enterConsole, makeKeyFolder } from '../support/console-client.ts';
 import { startDev } from '../support/dev-process.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useFolder } from '../support/folder.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer } from '../support/variant-service.ts';
 
 /** Part of every secret in this file. Letters and digits, so that no percent-encoding changes it. */
@@ -41,9 +41,9 @@ function expectNoMark(output: string): void {
 
 type Environment = Readonly<Record<string, string>>;
 
-let folder: string;
-let provider: TestProvider;
-let closed: string;
+const folder = useFolder();
+const provider = await useTestProvider();
+const closed = `127.0.0.1:${await findFreePort()}`;
 let rules: string;
 const path = (name: string): string => join(folder, name);
 const write = async (name: string, text: string): Promise<string> => {
@@ -52,21 +52,12 @@ const write = async (name: string, text: string): Promise<string> => {
 };
 
 beforeAll(async () => {
-  [folder, provider, closed] = await Promise.all([
-    mkdtemp(join(tmpdir(), 'portcullis-marked-')),
-    startTestProvider(),
-    findFreePort().then((port) => `127.0.0.1:${port}`),
-  ]);
   const issuers = { one: { issuer: provider.issuer, audience: provider.audience } };
   const all = [
     { id: 'open', path: '/open', access: 'open' },
     { id: 'all', path: '/**' },
   ];
   rules = await write('rules.json', JSON.stringify({ issuers, rules: all }));
-});
-afterAll(async () => {
-  await provider.close();
-  await rm(folder, { recursive: true });
 });
 
 /** Settings without secrets that can be used. */
@@ -156,7 +147,7 @@ async function runAll(
 /** The names that a setting of the table has in the environment. */
 const names = Object.values(settingTable).map((row: SettingRow) => environmentName(row, variants.a));
 
-describe('commands that end', { timeout: 120_000 }, () => {
+describe('commands that end', () => {
   it('every setting is a URL with a password → not printed', async () => {
     const url = `https://user:${mark}@api.example`;
     const wrong = Object.fromEntries(names.map((name) => [name, url]));
@@ -287,7 +278,7 @@ describe('commands that end', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a running service', { timeout: 60_000 }, () => {
+describe('a running service', () => {
   const secrets = async (): Promise<Environment> => ({
     ...usable(),
     DPOP_NONCE: 'required',

@@ -67,7 +67,7 @@ describe('without the optional packages of the local identity provider', () => {
     expect(run('dev', '--port', '0', '--idp-port', '0')).toEqual({
       status: 69,
       stdout: '',
-      stderr: `portcullis: The local identity provider needs two optional packages. Install them: ${install}\n`,
+      stderr: `portcullis: The local identity provider needs two optional packages: ${install} installs them.\n`,
     });
   });
 

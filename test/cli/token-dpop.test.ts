@@ -1,32 +1,29 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, jwtVerify } from 'jose';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../../src/cli/commands/run.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { listen, stop } from '../../tools/shared/network.js';
+import { idpOptions, useLocalIdp } from '../support/local-idp.ts';
+import { useOutput } from '../support/own-output.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService, superviseChild } from '../support/service-process.ts';
 
 const runToken = (args: readonly string[], variables: NodeJS.ProcessEnv) => runCommand('token', args, variables);
 
 const audience = 'https://api.example/';
 const shell = promisify(execFile);
-let base: string;
-let environment: NodeJS.ProcessEnv;
-let idp: LocalIdp;
+const { idp, cacheFolder, environment } = await useLocalIdp({ audience });
+const printed = useOutput();
 let service: ServiceProcess;
-let out: string;
-let err: string;
 
 function start(settings: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
   return startService({
@@ -40,36 +37,12 @@ function start(settings: Readonly<Record<string, string>> = {}): Promise<Service
 }
 
 beforeAll(async () => {
-  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  environment = { XDG_CACHE_HOME: base };
-  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', environment });
   service = await start();
   await idp.announceService({ service: service.url });
   await passStart();
 });
 afterAll(async () => {
   await service?.stop();
-  await idp?.close();
-  await rm(base, { recursive: true });
-});
-
-const isTty = process.stderr.isTTY;
-beforeEach(() => {
-  out = '';
-  err = '';
-  process.stderr.isTTY = false;
-  vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
-    out += String(chunk);
-    return true;
-  });
-  vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => {
-    err += String(chunk);
-    return true;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  process.stderr.isTTY = isTty;
 });
 
 interface Printed {
@@ -79,10 +52,10 @@ interface Printed {
 }
 
 async function print(...args: readonly string[]): Promise<Printed> {
-  out = '';
+  printed.stdout = '';
   expect(await runToken(['--dpop', ...args], environment)).toBe(0);
-  expect(err).toBe('');
-  const [token = '', proof = '', command = '', ...rest] = out.split('\n');
+  expect(printed.stderr).toBe('');
+  const [token = '', proof = '', command = '', ...rest] = printed.stdout.split('\n');
   expect(rest).toEqual(['']);
   return { token, proof, command };
 }
@@ -176,12 +149,11 @@ describe('--dpop', () => {
   it('terminal → an explanation on stderr, three lines on stdout', async () => {
     process.stderr.isTTY = true;
     expect(await runToken(['--dpop'], environment)).toBe(0);
-    expect(out.split('\n')).toHaveLength(4);
-    expect(err).toContain(idp.issuer);
+    expect(printed.stdout.split('\n')).toHaveLength(4);
+    expect(printed.stderr).toContain(idp.issuer);
   });
 
-  const startOther = () =>
-    startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', environment });
+  const startOther = () => startLocalIdp({ ...idpOptions, environment });
 
   it.each([
     ['no service was started with the provider', undefined],
@@ -197,25 +169,10 @@ describe('--dpop', () => {
   it('the file of the provider is damaged → the usual address', async () => {
     const other = await startOther();
     const { port } = new URL(other.issuer);
-    await writeFile(join(base, 'portcullis', 'running', `${port}.json`), '{');
+    await writeFile(join(cacheFolder, 'running', `${port}.json`), '{');
     const { proof } = await print('--idp', other.issuer);
     expect(decodeJwt(proof)['htu']).toBe('http://localhost:8000/api/private');
     await other.close();
-  });
-
-  it.each([
-    [['--url', 'https://api.example/']],
-    [['--method', 'HEAD']],
-    [['--nonce', 'x']],
-    [['--dpop', '--url', 'api.example']],
-    [['--dpop', '--url', 'ftp://api.example/']],
-    [['--dpop', '--method', 'G ET']],
-    [['--dpop', '--method', '']],
-    [['--dpop=yes']],
-  ])('%j → 64 and where the help is', async (args) => {
-    expect(await runToken(args, environment)).toBe(64);
-    expect(out).toBe('');
-    expect(err).toMatch(/^portcullis: .*\nFlags and examples: portcullis token --help\n$/);
   });
 });
 
@@ -224,7 +181,7 @@ it(
   needs('curl'),
   async () => {
     const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-    const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(base, 'dev') };
+    const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(cacheFolder, 'dev') };
     const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0'], {
       env,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -249,11 +206,10 @@ it(
 
 /** The target of the one request that is sent to a server while something is done with its URL. */
 async function receive(act: (url: string) => Promise<unknown>): Promise<string> {
-  const server = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const server = createServer((_request, response) => response.end());
   const received = once(server, 'request');
-  await act(`http://127.0.0.1:${(server.address() as AddressInfo).port}`); // it listens on TCP
+  await act(`http://127.0.0.1:${await listen(server)}`);
   const [request] = await received;
-  server.close();
+  await stop(server);
   return String(request.url);
 }

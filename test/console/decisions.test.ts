@@ -1,20 +1,10 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type ConsoleStream,
-  enterConsole,
-  findDecision,
-  type KeyFolder,
-  makeKeyFolder,
-  openStream,
-  readDecisions,
-} from '../support/console-client.ts';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { listen, stop } from '../../tools/shared/network.js';
+import { findDecision, openConsole, openStream, readDecisions, useConsole } from '../support/console-client.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import type { OpenedService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
@@ -28,27 +18,13 @@ function windowsOf(secret: string): readonly string[] {
   return Array.from({ length: Math.max(0, secret.length - 15) }, (_, at) => secret.slice(at, at + 16));
 }
 
-describe('the decisions of serve', () => {
-  let folder: KeyFolder;
-  let service: OpenedService;
-  let admin: string;
-  let cookie: readonly string[];
-  let stream: ConsoleStream;
+describe('the decisions of serve', async () => {
+  const { service, admin, cookie } = await useConsole((environment) =>
+    openVariant(findVariant('a'), provider, environment),
+  );
+  const stream = await openStream(admin, cookie[1]);
+  afterAll(() => stream.close());
   const sub = 'auth0|a-person-of-the-test';
-
-  beforeAll(async () => {
-    folder = await makeKeyFolder();
-    service = await openVariant(findVariant('a'), provider, { ...folder.environment });
-    admin = service.adminUrl ?? '';
-    const value = await enterConsole(admin, await folder.readKey());
-    cookie = ['Cookie', value];
-    stream = await openStream(admin, value);
-  });
-  afterAll(async () => {
-    stream.close();
-    await service.stop();
-    await folder.close();
-  });
 
   const call = (path: string, token: string, ...headers: string[]) =>
     send(service.url, path, { headers: [...bearer(token), ...headers] });
@@ -163,7 +139,7 @@ describe('the decisions of serve', () => {
   });
 
   it('ninth open page → 503; a closed page makes room', async () => {
-    const value = cookie[1] ?? '';
+    const [, value] = cookie;
     const more = await Promise.all(Array.from({ length: 7 }, () => openStream(admin, value)));
     await expect(openStream(admin, value)).rejects.toThrow('503');
     for (const each of more) each.close();
@@ -171,11 +147,7 @@ describe('the decisions of serve', () => {
   });
 });
 
-describe('the decisions of the gate', () => {
-  let folder: KeyFolder;
-  let gate: OpenedGate;
-  let admin: string;
-  let cookie: readonly string[];
+describe('the decisions of the gate', async () => {
   const rules = (id: string) => ({
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
     rules: [
@@ -184,17 +156,11 @@ describe('the decisions of the gate', () => {
       { id: 'trial', path: '/trial', scopes: ['read:trial'], mode: 'report' },
     ],
   });
-
-  beforeAll(async () => {
-    folder = await makeKeyFolder();
-    gate = await openGate(provider, rules('orders'), { ...folder.environment });
-    admin = gate.adminUrl ?? '';
-    cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
-  });
-  afterAll(async () => {
-    await gate.stop();
-    await folder.close();
-  });
+  const {
+    service: gate,
+    admin,
+    cookie,
+  } = await useConsole((environment) => openGate(provider, rules('orders'), environment));
 
   const activeRule = async (): Promise<unknown> => {
     const { json } = await send(admin, '/console/api/state', { headers: cookie });
@@ -207,7 +173,7 @@ describe('the decisions of the gate', () => {
     const refused = await findDecision(admin, idOf(await gate.ask({ path: '/orders/1', headers })), cookie);
     expect(refused.decision).toMatchObject({ route: 'orders', routeKind: 'rule', reason: 'insufficient_scope' });
     expect(refused.explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
-    const stream = await openStream(admin, cookie[1] ?? '');
+    const stream = await openStream(admin, cookie[1]);
     const unknown = idOf(await gate.ask({ path: '/elsewhere', headers }));
     await gate.ask({ path: '/trial', headers: [...headers, 'X-Request-Id', `trial`] });
     await stream.until(unknown);
@@ -251,9 +217,8 @@ describe('the decisions of the gate', () => {
 });
 
 it('calls of tools at the gate as the proxy → entry and condition, expected and seen', async () => {
-  const folder = await makeKeyFolder();
   const upstream = createServer((incoming, outgoing) => void incoming.resume().on('end', () => outgoing.end('{}')));
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => stop(upstream));
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
     rules: [
@@ -264,54 +229,46 @@ it('calls of tools at the gate as the proxy → entry and condition, expected an
       },
     ],
   };
-  const UPSTREAM = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
-  const gate = await openGate(provider, rules, { ...folder.environment, UPSTREAM });
-  try {
-    const admin = gate.adminUrl ?? '';
-    const cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
-    const stream = await openStream(admin, cookie[1] ?? '');
-    const explainCall = async (name: string, path = '/mcp', claims = {}) => {
-      const headers = [
-        ...bearer(await provider.sign(claims)),
-        'Content-Type',
-        'application/json',
-        'X-Request-Id',
-        name,
-      ];
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } });
-      await send(gate.url, path, { method: 'POST', headers, body });
-      await stream.until(name);
-      return (await findDecision(admin, name, cookie)).explanation;
-    };
-    const refused = await explainCall('delete-all');
-    expect(refused).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
-    expect(refused?.checks.find(({ id }) => id === 'mcp_operation')?.why).toBe('tools delete-all, entry delete-*');
-    expect(refused?.checks.find(({ id }) => id === 'scopes')).toMatchObject({ verdict: 'fail', expected: ['write'] });
-    const unknown = await explainCall('drop');
-    expect(unknown).toMatchObject({ verdict: 'refused', reason: 'no_operation_policy' });
-    const check = { verdict: 'fail', expected: 'delete-*, list', seen: 'tools drop' };
-    expect(unknown?.checks.find(({ id }) => id === 'mcp_operation')).toMatchObject(check);
-    expect((await explainCall('list'))?.verdict).toBe('admitted');
-    const hash = '#[\\w-]{22}';
-    const ternary = '(token.level > 5) ? ("otp" in token.amr) : token.roles.exists(r, r == "a")';
-    for (const [name, tenant, claims, expected, seen] of [
-      ['first', 'acme', { level: 1 }, 'token.level > 2', `token.level = ${hash}`],
-      ['second', 'x', {}, 'token.tenant == path.tenant', `token.tenant = ${hash}, path.tenant = ${hash}`],
-      ['ternary', 'acme', {}, ternary, `token.level = ${hash}, token.amr = \\(absent\\), token.roles = ${hash}`],
-    ] as const) {
-      const given = { tenant: 'acme', level: 3, roles: ['secret-role'], ...claims };
-      const explanation = await explainCall(name, `/t/${tenant}`, given);
-      expect(explanation).toMatchObject({ verdict: 'refused', reason: 'condition_not_met', rule: { id: 'tenants' } });
-      const check = explanation?.checks.find(({ id }) => id === 'condition');
-      expect(check).toMatchObject({ expected, seen: expect.stringMatching(new RegExp(`^${seen}$`)) });
-      // The values of the log line have the same hashes.
-      const line = await gate.findLog((each) => each['expected'] === expected);
-      expect([line['received']].flat().join(', ')).toBe(check?.seen);
-    }
-    stream.close();
-  } finally {
-    await gate.stop();
-    upstream.close();
-    await folder.close();
+  const UPSTREAM = `http://127.0.0.1:${await listen(upstream)}`;
+  const {
+    service: gate,
+    admin,
+    cookie,
+    close,
+  } = await openConsole((environment) => openGate(provider, rules, { ...environment, UPSTREAM }));
+  onTestFinished(close);
+  const stream = await openStream(admin, cookie[1]);
+  const explainCall = async (name: string, path = '/mcp', claims = {}) => {
+    const headers = [...bearer(await provider.sign(claims)), 'Content-Type', 'application/json', 'X-Request-Id', name];
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } });
+    await send(gate.url, path, { method: 'POST', headers, body });
+    await stream.until(name);
+    return (await findDecision(admin, name, cookie)).explanation;
+  };
+  const refused = await explainCall('delete-all');
+  expect(refused).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
+  expect(refused?.checks.find(({ id }) => id === 'mcp_operation')?.why).toBe('tools delete-all, entry delete-*');
+  expect(refused?.checks.find(({ id }) => id === 'scopes')).toMatchObject({ verdict: 'fail', expected: ['write'] });
+  const unknown = await explainCall('drop');
+  expect(unknown).toMatchObject({ verdict: 'refused', reason: 'no_operation_policy' });
+  const check = { verdict: 'fail', expected: 'delete-*, list', seen: 'tools drop' };
+  expect(unknown?.checks.find(({ id }) => id === 'mcp_operation')).toMatchObject(check);
+  expect((await explainCall('list'))?.verdict).toBe('admitted');
+  const hash = '#[\\w-]{22}';
+  const ternary = '(token.level > 5) ? ("otp" in token.amr) : token.roles.exists(r, r == "a")';
+  for (const [name, tenant, claims, expected, seen] of [
+    ['first', 'acme', { level: 1 }, 'token.level > 2', `token.level = ${hash}`],
+    ['second', 'x', {}, 'token.tenant == path.tenant', `token.tenant = ${hash}, path.tenant = ${hash}`],
+    ['ternary', 'acme', {}, ternary, `token.level = ${hash}, token.amr = \\(absent\\), token.roles = ${hash}`],
+  ] as const) {
+    const given = { tenant: 'acme', level: 3, roles: ['secret-role'], ...claims };
+    const explanation = await explainCall(name, `/t/${tenant}`, given);
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'condition_not_met', rule: { id: 'tenants' } });
+    const check = explanation?.checks.find(({ id }) => id === 'condition');
+    expect(check).toMatchObject({ expected, seen: expect.stringMatching(new RegExp(`^${seen}$`)) });
+    // The values of the log line have the same hashes.
+    const line = await gate.findLog((each) => each['expected'] === expected);
+    expect([line['received']].flat().join(', ')).toBe(check?.seen);
   }
+  stream.close();
 });

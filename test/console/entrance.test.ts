@@ -1,30 +1,18 @@
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openConsoleKey, refuseOutsiders } from '../../src/console/server/entrance.ts';
-import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { enterConsole, makeKeyFolder, useConsole } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import { openService } from '../support/open-service.ts';
 import { startInVain } from '../support/variant-service.ts';
 
 const provider = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api' };
 
-describe('the entrance of the console', () => {
-  let folder: KeyFolder;
-  let service: OpenedService;
-  let admin: string;
-  let cookie: string;
-
-  beforeAll(async () => {
-    folder = await makeKeyFolder();
-    service = await openService({ environment: { ...provider, ...folder.environment } });
-    admin = service.adminUrl ?? '';
-    cookie = await enterConsole(admin, await folder.readKey());
-  });
-  afterAll(async () => {
-    await service.stop();
-    await folder.close();
-  });
+describe('the entrance of the console', async () => {
+  const opened = await useConsole((environment) => openService({ environment: { ...provider, ...environment } }));
+  const { folder, service, admin } = opened;
+  const [, cookie] = opened.cookie;
 
   const get = (path: string, ...headers: string[]) => send(admin, path, { headers: ['Cookie', cookie, ...headers] });
   const post = (...headers: string[]) =>

@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand, runProcess } from '../support/command-runs.ts';
-import { type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { makeKeyFolder, useConsole } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
-import type { OpenedService } from '../support/open-service.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 async function explain(args: readonly string[], environment: Readonly<Record<string, string>>, start = runCommand) {
@@ -13,23 +12,11 @@ async function explain(args: readonly string[], environment: Readonly<Record<str
   return { code, stdout, stderr };
 }
 
-describe('explain --id ID --admin URL', () => {
-  let provider: TestProvider;
-  let folder: KeyFolder;
-  let service: OpenedService;
-  let admin: string;
-
-  beforeAll(async () => {
-    provider = await startTestProvider();
-    folder = await makeKeyFolder();
-    service = await openVariant(findVariant('a'), provider, folder.environment);
-    admin = service.adminUrl ?? '';
-  });
-  afterAll(async () => {
-    await service.stop();
-    await provider.close();
-    await folder.close();
-  });
+describe('explain --id ID --admin URL', async () => {
+  const provider = await useTestProvider();
+  const { folder, service, admin } = await useConsole((environment) =>
+    openVariant(findVariant('a'), provider, environment),
+  );
 
   const refuse = async (aud: string): Promise<string> => {
     const answer = await send(service.url, '/api/private', { headers: bearer(await provider.sign({ aud })) });

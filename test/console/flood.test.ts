@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { createConsole } from '../../src/console/server/console.ts';
@@ -14,6 +13,7 @@ import type { ConsoleState, StreamedDecisions } from '../../src/server/console/w
 import { Exchange, noteRefusal } from '../../src/server/http/exchange.ts';
 import { nameSettings } from '../../src/server/settings/setting-names.ts';
 import { variants } from '../../src/server/variants/variants.ts';
+import { listen, stop } from '../../tools/shared/network.js';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
 import { needs } from '../support/programs.ts';
@@ -156,17 +156,16 @@ describe('10,000 decisions in a second', () => {
       });
       const paste = () => Promise.resolve({ problem: 'not offered' });
       const server = createServer(createConsole({ decisions, key, state, paste, runTry: undefined }));
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo; // it listens on TCP
+      const port = await listen(server);
       const browser = await startBrowser();
       try {
         const link = `http://127.0.0.1:${port}/console?key=${await folder.readKey()}`;
         const { page, problems } = await openPage(browser, link);
         await page.getByText('No requests yet').waitFor();
         const note = watch(decisions);
-        for (let tenth = 0; tenth < 10; tenth++) {
-          for (let i = 0; i < 1000; i++) note(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
-          await sleep(100);
+        for (let part = 0; part < 20; part++) {
+          for (let i = 0; i < 500; i++) note(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+          await sleep(50);
         }
         await page.getByText(/^9,[0-9]{3} decisions are missing/).waitFor();
         expect(await page.locator('.list ol > li').count()).toBeLessThanOrEqual(300);
@@ -177,8 +176,7 @@ describe('10,000 decisions in a second', () => {
         expect(problems).toEqual([]);
       } finally {
         await browser.close();
-        server.closeAllConnections();
-        server.close();
+        await stop(server);
         await key.close();
         await folder.close();
       }

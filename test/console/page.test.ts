@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import axe, { type AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listen, stop } from '../../tools/shared/network.js';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
@@ -176,7 +176,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
       return page.evaluate('navigator.clipboard.readText()');
     };
     expect(await copied('id')).toBe(new URL(page.url()).hash.replace('#decision/', ''));
-    expect(await copied('fix')).toMatch(/^aud does not contain/);
+    expect(await copied('fix')).toMatch(/^Request the token for this API/);
     const reason = pane.getByRole('link', { name: 'About invalid_audience' });
     expect(await reason.getAttribute('href')).toMatch(/\/refusals\.md#invalid_audience$/);
   });
@@ -263,7 +263,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   it('keyboard only → a try and its result', async () => {
     const keyboard = await openPage(browser, await dev.consoleLink());
     const { page: own } = keyboard;
-    await own.getByRole('link', { name: 'Try it' }).waitFor(); // offered once the state is known
+    await own.getByRole('link', { name: 'Try it' }).waitFor(); // also while the state is loading
     const focused = () => own.evaluate('document.activeElement.textContent.trim() || document.activeElement.tagName');
     await own.keyboard.press('Tab');
     expect(await focused()).toBe('Skip to content');
@@ -318,7 +318,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
       expect(found).toEqual([]);
       expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
     };
-    await own.page.locator('.list ol > li').first().waitFor();
+    await own.page.locator('.pane .decisive').waitFor();
     await check('decisions');
     await own.page.getByRole('link', { name: 'insufficient_scope' }).first().click();
     await own.page.getByRole('table').waitFor();
@@ -363,8 +363,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
         .writeHead(200, { 'content-type': 'text/html' })
         .end('<!doctype html><title>foreign</title><body></body>');
     });
-    await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
-    const { port } = foreign.address() as AddressInfo; // it listens on TCP
+    const port = await listen(foreign);
     const console = new URL(dev.adminUrl).origin;
     // In the context that has the cookie.
     const tab = await page.context().newPage();
@@ -393,7 +392,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
       expect(new Set(seen)).toEqual(new Set([403]));
     } finally {
       await tab.close();
-      foreign.close();
+      await stop(foreign);
     }
   });
 

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PastedRequest, PasteResult } from '../../src/server/console/wire.ts';
-import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { type OpenedConsole, openConsole, useConsole } from '../support/console-client.ts';
 import { openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import type { OpenedService } from '../support/open-service.ts';
 import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { findVariant, openVariant } from '../support/variant-service.ts';
@@ -18,30 +17,23 @@ function onlyOf(result: PasteResult): PastedRequest {
 
 const provider = await useTestProvider();
 
-describe('text pasted into the console of serve', () => {
-  let folder: KeyFolder;
-  let service: OpenedService;
-  let cookie: string;
+/** Posts pasted input to the console, as its page does. */
+function post(
+  { admin, cookie }: Pick<OpenedConsole<unknown>, 'admin' | 'cookie'>,
+  body: string,
+  { type = 'text/plain', origin = new URL(admin).origin } = {},
+): Promise<Answer> {
+  const headers = [...cookie, 'Origin', origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', type];
+  return send(admin, '/console/api/paste', { method: 'POST', headers, body });
+}
+
+describe('text pasted into the console of serve', async () => {
+  const opened = await useConsole((environment) => openVariant(findVariant('a'), provider, environment));
+  const { service, admin, cookie } = opened;
+  await awaitReady(service);
   const sub = 'auth0|a-person-of-the-test';
 
-  beforeAll(async () => {
-    folder = await makeKeyFolder();
-    service = await openVariant(findVariant('a'), provider, { ...folder.environment });
-    await awaitReady(service);
-    cookie = await enterConsole(service.adminUrl ?? '', await folder.readKey());
-  });
-  afterAll(async () => {
-    await service.stop();
-    await folder.close();
-  });
-
-  const post = (body: string, type = 'text/plain', origin = new URL(service.adminUrl ?? '').origin): Promise<Answer> =>
-    send(service.adminUrl ?? '', '/console/api/paste', {
-      method: 'POST',
-      headers: ['Cookie', cookie, 'Origin', origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', type],
-      body,
-    });
-  const pasteAll = async (text: string): Promise<PasteResult> => (await post(text)).json as PasteResult; // the service writes this shape
+  const pasteAll = async (text: string): Promise<PasteResult> => (await post(opened, text)).json as PasteResult; // the service writes this shape
   const paste = async (text: string): Promise<PastedRequest> => onlyOf(await pasteAll(text));
 
   it('token → every check, by the settings of the service', async () => {
@@ -64,9 +56,9 @@ describe('text pasted into the console of serve', () => {
     });
     expect(JSON.stringify(pasted)).not.toContain(sub);
     expect(token.split('.').filter((part) => JSON.stringify(pasted).includes(part))).toEqual([]);
-    const { json } = await send(service.adminUrl ?? '', '/console/api/state', { headers: ['Cookie', cookie] });
+    const { json } = await send(admin, '/console/api/state', { headers: cookie });
     expect(JSON.stringify(json)).not.toContain('insufficient_scope');
-    const metrics = await send(service.adminUrl ?? '', '/metrics');
+    const metrics = await send(admin, '/metrics');
     expect(metrics.body).toMatch(/^portcullis_refusals_total\{reason="insufficient_scope",issuer=""\} 0$/m);
   });
 
@@ -143,9 +135,9 @@ describe('text pasted into the console of serve', () => {
   });
 
   it('other origin, other type, more than 1 MiB → refused', async () => {
-    expect((await post('x', 'text/plain', 'http://localhost:1')).status).toBe(403);
-    expect((await post('"x"', 'application/json')).status).toBe(415);
-    const tooLong = await post('x'.repeat(1_048_577));
+    expect((await post(opened, 'x', { origin: 'http://localhost:1' })).status).toBe(403);
+    expect((await post(opened, '"x"', { type: 'application/json' })).status).toBe(415);
+    const tooLong = await post(opened, 'x'.repeat(1_048_577));
     expect([tooLong.status, tooLong.body]).toEqual([413, 'Send at most 1,048,576 characters.\n']);
     const request = { method: 'GET', url: `${service.url}/api/private`, headers: [] };
     const content = { text: 'x'.repeat(1_000_000) };
@@ -155,28 +147,17 @@ describe('text pasted into the console of serve', () => {
 });
 
 it('request pasted into the console of a gate → its rule decides; no rule → a problem', async () => {
-  const folder = await makeKeyFolder();
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
     rules: [{ id: 'orders', path: '/orders/**', scopes: ['read:orders'] }],
   };
-  const gate = await openGate(provider, rules, folder.environment);
-  const admin = gate.adminUrl ?? '';
-  try {
-    const cookie = await enterConsole(admin, await folder.readKey());
-    const own = ['Origin', new URL(admin).origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
-    const token = await provider.sign({ scope: 'openid' });
-    const paste = async (url: string): Promise<PastedRequest> => {
-      const body = `curl ${url} -H 'Authorization: Bearer ${token}'`;
-      const headers = ['Cookie', cookie, ...own];
-      return onlyOf((await send(admin, '/console/api/paste', { method: 'POST', headers, body })).json as PasteResult); // the service writes this shape
-    };
-    const { explanation } = await paste('https://api.example/orders/1');
-    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
-    expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
-    expect(await paste('https://api.example/other')).toMatchObject({ problem: expect.stringMatching(/^No rule/) });
-  } finally {
-    await gate.stop();
-    await folder.close();
-  }
+  const opened = await openConsole((environment) => openGate(provider, rules, environment));
+  onTestFinished(opened.close);
+  const token = await provider.sign({ scope: 'openid' });
+  const paste = async (url: string): Promise<PastedRequest> =>
+    onlyOf((await post(opened, `curl ${url} -H 'Authorization: Bearer ${token}'`)).json as PasteResult); // the service writes this shape
+  const { explanation } = await paste('https://api.example/orders/1');
+  expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
+  expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
+  expect(await paste('https://api.example/other')).toMatchObject({ problem: expect.stringMatching(/^No rule/) });
 });

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tried } from '../../src/dev/tries/try-kinds.ts';
+import { listen, stop } from '../../tools/shared/network.js';
 import { enterConsole, findDecision } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
@@ -123,14 +123,12 @@ describe('try through dev --upstream', () => {
     upstream = createServer(({ method, url, headers }, response) => {
       response.end(JSON.stringify({ method, url, sent: headers }));
     });
-    await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-    const { port } = upstream.address() as AddressInfo; // it listens on TCP
-    dev = await startDev(['--upstream', `http://127.0.0.1:${port}`]);
+    dev = await startDev(['--upstream', `http://127.0.0.1:${await listen(upstream)}`]);
     tester = await enter(dev);
   });
   afterAll(async () => {
     await dev.stop();
-    upstream.close();
+    await stop(upstream);
   });
 
   it('admitted → response of the upstream, and the deciding rule', async () => {
@@ -150,7 +148,7 @@ describe('try through dev --upstream', () => {
   });
 
   it('unreachable upstream → 502', async () => {
-    await new Promise((resolve) => upstream.close(resolve));
+    await stop(upstream);
     const { requests } = await tester.run({ kind: 'good', path: '/', scope: '' });
     expect(requests[0]?.status).toBe(502);
   });

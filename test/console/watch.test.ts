@@ -1,17 +1,16 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { startDev } from '../support/dev-process.ts';
+import { useFolder } from '../support/folder.ts';
 import { send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
+const cache = useFolder();
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 interface Watching {
@@ -42,21 +41,19 @@ async function watch(args: readonly string[], environment: Readonly<Record<strin
   };
 }
 
-describe('watch --admin URL', () => {
-  let provider: TestProvider;
+describe('watch --admin URL', async () => {
+  const provider = await useTestProvider();
   let folder: KeyFolder;
   let service: OpenedService;
   let admin: string;
 
   beforeAll(async () => {
-    provider = await startTestProvider();
     folder = await makeKeyFolder();
     service = await openVariant(findVariant('a'), provider, folder.environment);
     admin = service.adminUrl ?? '';
   });
   afterAll(async () => {
     await service.stop();
-    await provider.close();
     await folder.close();
   });
 
@@ -144,7 +141,6 @@ describe('watch --admin URL', () => {
 });
 
 it('watch next to dev → finds it, with its key, and the next one on other ports', async () => {
-  const cache = await mkdtemp(join(tmpdir(), 'portcullis-watch-'));
   const own = { XDG_CACHE_HOME: cache };
   let dev = await startDev([], own);
   try {
@@ -162,6 +158,5 @@ it('watch next to dev → finds it, with its key, and the next one on other port
     expect(await watching.ended).toBe(0);
   } finally {
     await dev.stop();
-    await rm(cache, { recursive: true });
   }
 });

@@ -69,11 +69,8 @@ const programs = {
     await createMcpAuth(server, options).bearerAuth.verifier.verifyAccessToken('x').catch(() => undefined);`,
 };
 
-it.each(
-  Object.entries(programs).flatMap(([name, program]) =>
-    Object.entries(listeners).map(([how, listener]) => [name, how, listener, program] as const),
-  ),
-)('%s: listeners that %s → the process goes on', async (_name, _how, listener, program) => {
+it.each(Object.entries(listeners))('listeners that %s → the process goes on', async (_how, listener) => {
+  const runs = Object.entries(programs).map(([name, program]) => `{${program}\n}\nconsole.log('${name}');\n`);
   const code = `
     import { createKeySet, createRedisReplayStore, createResourceServer } from 'portcullis';
     import { createProtect } from 'portcullis/fetch';
@@ -83,12 +80,10 @@ it.each(
     const issuer = createTestIssuer();
     const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
     const request = new Request('https://api.test/');
-    {${program}
-    }
+    ${runs.join('')}
     await new Promise((resolve) => setTimeout(resolve, 50));
-    console.log('alive');
     process.exit();
   `;
   const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', code]);
-  expect([stdout, stderr]).toEqual(['alive\n', '']);
+  expect([stdout.trim().split('\n'), stderr]).toEqual([Object.keys(programs), '']);
 });

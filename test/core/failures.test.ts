@@ -113,8 +113,9 @@ describe('AccessError', () => {
 describe('Refused', () => {
   const cause = new Error('inner');
   const options = { scopes: ['a'], stepUp: { acrValues: ['gold'], maxAge: 1 }, context: { issuer: 'x' }, cause };
-  const members = ({ name, reason, message, failure, scopes, stepUp, context, cause }: AccessError) => {
-    return { name, reason, message, failure, scopes, stepUp, context, cause };
+  const members = (refused: AccessError) => {
+    const { name, reason, message, failure, status, statusCode, scopes, stepUp, context, cause } = refused;
+    return { name, reason, message, failure, status, statusCode, scopes, stepUp, context, cause };
   };
 
   it('refusal of the core → instanceof AccessError with its members, and no Error with a stack', () => {

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { createAuthorize as createExpressAuthorize } from '../../src/adapters/express.ts';
+import {
+  answerAccessErrors as answerExpressErrors,
+  createAuthorize as createExpressAuthorize,
+} from '../../src/adapters/express.ts';
 import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
 import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
-import { createAuthorize as createHonoAuthorize } from '../../src/adapters/hono.ts';
+import {
+  answerAccessErrors as answerHonoErrors,
+  createAuthorize as createHonoAuthorize,
+} from '../../src/adapters/hono.ts';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createGuard, PortcullisModule } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
@@ -59,6 +65,10 @@ const calls: Readonly<Record<string, () => unknown>> = {
   // @ts-expect-error: a misspelled member
   'createAuthorize of portcullis/express': () => createExpressAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
+  'answerAccessErrors of portcullis/express': () => answerExpressErrors(server, { onRefuse: () => undefined }),
+  // @ts-expect-error: a misspelled member
+  'answerAccessErrors of portcullis/hono': () => answerHonoErrors(server, { onRefuse: () => undefined }),
+  // @ts-expect-error: a misspelled member
   'createAuthorize of portcullis/fastify': () => createFastifyAuthorize(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
   'createProtect of portcullis/fetch': () => createFetchProtect(server, { onRefuse: () => undefined }),
@@ -108,11 +118,24 @@ describe('a name that is nearly one', () => {
       'permissionsClaim',
     ],
     [() => createResourceServer({ domain: 'idp.test', audience: 'api' } as never), 'issuer'],
-    [() => createResourceServer({ secret: 'idp.test', audience: 'api' } as never), 'issuer'],
     [() => createResourceServer({ issuer: 'idp.test', audience: 'api', leeway: 5 } as never), 'clockTolerance'],
+    [() => createResourceServer({ issuer: 'idp.test', audience: 'api', publicKey: {} } as never), 'keys'],
+    [() => createResourceServer({ issuer: 'idp.test', audience: 'api', agent: {} } as never), 'fetch'],
+    [() => createExpressAuthorize(server)({ requiredScopes: ['a'] } as never), 'scopes'],
   ])('%s → is asked about', (create, meant) =>
     expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`)),
   );
+
+  it.each([
+    ['secret', 'Symmetric keys are not accepted; keys has public ones'],
+    ['authRequired', 'Write authorize.optional(policy) at the route'],
+    ['requiredScopes', 'It belongs into the policy of a route'],
+    ['getToken', 'Tokens are read from the Authorization header only'],
+  ])('%s, a member of other packages → %s', (name, hint) => {
+    const create = () => createResourceServer({ issuer: 'idp.test', audience: 'api', [name]: 'a' });
+    expect(create).toThrow(`there is no ${name}; write any of `);
+    expect(create).toThrow(`. ${hint}`);
+  });
 
   it('one that is nearly nothing → is not', () => {
     expect(() => createExpressAuthorize(server, { flavour: 1 } as object)).toThrow(

@@ -8,7 +8,7 @@ import { settingTable } from '../../src/server/settings/setting-table.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { send } from '../support/http-client.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type OpenedService, openService } from '../support/open-service.ts';
 
 const file = 'deploy/compose/compose.yaml';
 
@@ -88,11 +88,11 @@ describe(file, () => {
 
 describe('the gate with its settings and rules', () => {
   let upstream: RecordingUpstream;
-  let running: ServiceProcess;
+  let running: OpenedService;
   beforeAll(async () => {
     upstream = await startRecordingUpstream();
     const { REPLAY_STORE: _redis, ...others } = environment;
-    running = await startService({
+    running = await openService({
       command: gate?.command?.[0] === 'gate' ? 'gate' : 'serve',
       environment: {
         ...others,

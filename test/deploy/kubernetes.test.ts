@@ -101,8 +101,8 @@ describe('the gate', () => {
   });
 });
 
-describe('the sidecar of docs/gate/kubernetes.md', () => {
-  const [block] = readCodeBlocks('docs/gate/kubernetes.md').filter(({ language }) => language === 'yaml');
+describe('the sidecar of docs/gate.md', () => {
+  const [block] = readCodeBlocks('docs/gate.md').filter(({ language }) => language === 'yaml');
   const { spec } = parse(block?.text ?? '') as { readonly spec: PodSpec };
   const [api, gate] = spec.containers;
   const environment = new Map(gate?.env.map(({ name, value }) => [name, value]));

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
-import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 const run = promisify(execFile);
 const rules = 'deploy/prometheus/portcullis.rules.yml';
@@ -49,22 +49,22 @@ describe('alert rules', needs('promtool'), () => {
 describe('metrics that alerts and the dashboard name', needs('redis-server'), () => {
   let provider: TestProvider;
   let redis: TestRedis;
-  let service: ServiceProcess;
-  let inMemory: ServiceProcess;
-  let gate: GateProcess;
+  let service: OpenedService;
+  let inMemory: OpenedService;
+  let gate: OpenedGate;
   let folder: string;
 
   beforeAll(async () => {
     provider = await startTestProvider();
     redis = await startTestRedis();
-    service = await startVariant(findVariant('a'), provider, { REPLAY_STORE: redis.url });
-    inMemory = await startVariant(findVariant('a'), provider);
+    service = await openVariant(findVariant('a'), provider, { REPLAY_STORE: redis.url });
+    inMemory = await openVariant(findVariant('a'), provider);
     folder = await mkdtemp(join(tmpdir(), 'portcullis-observed-'));
     const { cert, key } = await createTestCertificates();
     const file = (name: string): string => join(folder, name);
     await writeFile(file('cert'), cert);
     await writeFile(file('key'), key);
-    gate = await startGate(
+    gate = await openGate(
       provider,
       { issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] },
       { TLS_CERT: file('cert'), TLS_KEY: file('key') },

@@ -85,9 +85,7 @@ describe('the system calls that the unit permits', needs('systemd-analyze', 'pyt
     await expect(run(python, args)).rejects.toMatchObject({ signal: 'SIGSYS', stdout: 'runs\n' });
   });
 
-  it('serve with two processes and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {
-    timeout: 40_000,
-  }, async () => {
+  it('serve with two processes and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {}, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'portcullis-filter-'));
     const provider = await startTestProvider();
     try {

@@ -1,36 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, type JSONWebKeySet, jwtVerify } from 'jose';
 import * as client from 'openid-client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBackchannelLogout } from '../../src/adapters/node.ts';
 import type { AccessError } from '../../src/core/failures.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
-import { type Call, type CallInit, createCall } from './call.ts';
+import { listen, stop } from '../../tools/shared/network.js';
+import type { CallInit } from '../support/call-over-tls.ts';
+import { idpOptions, useLocalIdp } from '../support/local-idp.ts';
 
-const audience = 'https://api.portcullis.example/';
-const customClaim = 'https://portcullis.example/claim';
-let cacheFolder: string;
-let idp: LocalIdp;
-let call: Call;
-
-beforeAll(async () => {
-  cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder });
-  call = createCall(readFileSync(idp.certificateFile, 'utf8'));
-});
-afterAll(async () => {
-  await idp.close();
-  await rm(cacheFolder, { recursive: true });
-});
+const { audience, customClaim } = idpOptions;
+const { idp, call } = await useLocalIdp();
 
 /** A browser of one window: keeps cookies by path, follows no redirect by itself. */
 function openBrowser() {
@@ -58,10 +41,8 @@ async function startApplication() {
     receive(new URL(request.url ?? '', redirectUri));
     response.end('signed in');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  const redirectUri = `http://127.0.0.1:${port}/callback`;
-  return { redirectUri, called, close: () => new Promise((resolve) => server.close(resolve)) };
+  const redirectUri = `http://127.0.0.1:${await listen(server)}/callback`;
+  return { redirectUri, called, close: () => stop(server) };
 }
 
 const discover = () =>
@@ -76,7 +57,7 @@ async function beginSignIn(parameters: Readonly<Record<string, string>> = {}) {
   const application = await startApplication();
   const url = client.buildAuthorizationUrl(config, {
     redirect_uri: application.redirectUri,
-    scope: 'openid email read:messages',
+    scope: 'openid email read:messages notes:read',
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     state,
@@ -130,7 +111,7 @@ test.each(['Bearer', 'DPoP'])(
     expect(payload).toMatchObject({
       sub: 'demo-user',
       client_id: clientIds.app,
-      scope: 'read:messages',
+      scope: 'read:messages notes:read',
       email: 'demo@portcullis.example',
       permissions: ['read:messages', 'write:messages'],
       [customClaim]: expect.any(String),
@@ -146,8 +127,7 @@ test('end of the session at the provider → logout token over back channel; the
   const server = createResourceServer({ issuer: idp.issuer, audience, ca, revocations });
   const receive = createBackchannelLogout(server, { clientIds: [clientIds.app] });
   const service = createServer((request, response) => receive(request, response, () => response.writeHead(404).end()));
-  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
-  await idp.announceService({ service: `http://127.0.0.1:${(service.address() as AddressInfo).port}` }); // it listens on TCP
+  await idp.announceService({ service: `http://127.0.0.1:${await listen(service)}` });
   const { config, verifier, state, application, browse, started } = await beginSignIn();
   const interaction = started.location ?? new URL(idp.issuer);
   const clicked = await browse(interaction, { method: 'POST', headers: { origin: interaction.origin } });

@@ -1,9 +1,12 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { findCacheFolder, makeCacheFolder } from '../../src/dev/provider/cache-folder.ts';
 import { LocalIdpFailure } from '../../src/dev/provider/failure.ts';
+import { useFolder } from '../support/folder.ts';
+
+const base = useFolder();
 
 test.each([
   ['/var/cache/someone', '/var/cache/someone/portcullis'],
@@ -13,12 +16,10 @@ test.each([
 ])('XDG_CACHE_HOME %s → %s', (XDG_CACHE_HOME, folder) => expect(findCacheFolder({ XDG_CACHE_HOME })).toBe(folder));
 
 test('folder → made with its parents, and closed to others even where it was open', async () => {
-  const base = await mkdtemp(join(tmpdir(), 'portcullis-'));
   const folder = join(base, 'a', 'b');
   await makeCacheFolder(folder);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);
   await makeCacheFolder(folder);
-  await rm(base, { recursive: true });
 });
 
 test('folder that cannot be made → LocalIdpFailure', () =>

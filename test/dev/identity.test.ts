@@ -1,17 +1,17 @@
 import { X509Certificate } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { ensureIdentity, readIdentity } from '../../src/dev/provider/identity.ts';
+import { useFolder } from '../support/folder.ts';
 
 const now = Math.floor(Date.now() / 1000);
+const base = useFolder();
 let folder: string;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  folder = await mkdtemp(join(base, 'each-'));
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 test('certificate → for localhost and 127.0.0.1, a year, and able to sign no other', async () => {
   const { certificate, expires } = await ensureIdentity(folder, now);

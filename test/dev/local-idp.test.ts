@@ -1,31 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { LocalIdpFailure } from '../../src/dev/provider/failure.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { type LocalIdpOptions, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { makeSigningKey } from '../../src/dev/provider/signing-key.ts';
 import type { TokenOptions } from '../../src/dev/tokens/token-options.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
-import { type Call, createCall } from './call.ts';
+import { findFreePort } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
+import { idpOptions, useLocalIdp } from '../support/local-idp.ts';
 
-const audience = 'https://api.portcullis.example/';
-const customClaim = 'https://portcullis.example/claim';
-let cacheFolder: string;
-let idp: LocalIdp;
-let call: Call;
+const { audience, customClaim } = idpOptions;
+const { idp, cacheFolder, call } = await useLocalIdp({ makeKey: makeSigningKey });
+const others = useFolder();
 
-beforeAll(async () => {
-  cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  idp = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder });
-  call = createCall(readFileSync(idp.certificateFile, 'utf8'));
-});
-afterAll(async () => {
-  await idp.close();
-  await rm(cacheFolder, { recursive: true });
-});
+/** Starts another provider, in the same folder by default. */
+const start = (options: Partial<LocalIdpOptions> = {}) => startLocalIdp({ ...idpOptions, cacheFolder, ...options });
 
 async function readKeys() {
   const response = await call(`${idp.issuer}.well-known/jwks.json`);
@@ -55,7 +47,7 @@ test('discovery → this issuer, and the key set at its well-known place', async
 
 test('key set → RSA signing keys, public members alone', async () => {
   const { keys } = await readKeys();
-  expect(keys).toHaveLength(2);
+  expect(keys).toHaveLength(1);
   for (const key of keys) {
     expect(key).toMatchObject({ kty: 'RSA', use: 'sig', alg: 'RS256', kid: expect.stringMatching(/./) });
     for (const secret of ['d', 'p', 'q', 'dp', 'dq', 'qi']) expect(key).not.toHaveProperty(secret);
@@ -125,7 +117,7 @@ test('other address of this machine → nothing listens there', async () => {
 
 test('a second start → the same certificate and secret, other keys', async () => {
   const before = readFileSync(idp.certificateFile, 'utf8');
-  const second = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder });
+  const second = await start();
   try {
     expect(second.certificateFile).toBe(idp.certificateFile);
     expect(readFileSync(second.certificateFile, 'utf8')).toBe(before);
@@ -138,14 +130,8 @@ test('a second start → the same certificate and secret, other keys', async () 
 });
 
 test('cache folder → for this user alone; the running file goes at stop', async () => {
-  const base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  const started = await startLocalIdp({
-    makeKey: takeSigningKey,
-    port: 0,
-    audience,
-    customClaim,
-    environment: { XDG_CACHE_HOME: base },
-  });
+  const base = await mkdtemp(join(others, 'a-'));
+  const started = await startLocalIdp({ ...idpOptions, environment: { XDG_CACHE_HOME: base } });
   const folder = join(base, 'portcullis');
   const mode = async (path: string) => (await stat(join(folder, path))).mode & 0o777;
   expect(await readdir(join(folder, 'running'))).toEqual([`${new URL(started.issuer).port}.json`]);
@@ -154,52 +140,37 @@ test('cache folder → for this user alone; the running file goes at stop', asyn
   expect(await mode('identity/client-secret')).toBe(0o600);
   await started.close();
   expect(await readdir(join(folder, 'running'))).toEqual([]);
-  await rm(base, { recursive: true });
 });
 
 test('production → refuses to start', async () => {
-  const environment = { NODE_ENV: 'production' };
-  const start = startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder, environment });
-  await expect(start).rejects.toThrow(LocalIdpFailure);
-  await expect(start).rejects.toThrow('development only');
+  const starting = start({ environment: { NODE_ENV: 'production' } });
+  await expect(starting).rejects.toThrow(LocalIdpFailure);
+  await expect(starting).rejects.toThrow('development only');
 });
 
 test.each([
   ['taken', async () => Number(new URL(idp.issuer).port), /^Port \d+ .* is in use\. .*--idp-port/],
   ['no port', async () => 70_000, /^Port 70000 .* cannot be opened\. .*--idp-port/],
 ])('port: %s → says which and how to choose another', async (_name, port, message) => {
-  await expect(
-    startLocalIdp({ makeKey: takeSigningKey, port: await port(), audience, customClaim, cacheFolder }),
-  ).rejects.toThrow(message);
+  await expect(start({ port: await port() })).rejects.toThrow(message);
 });
 
 test('cache folder that cannot be made → says so', async () => {
-  const start = startLocalIdp({
-    makeKey: takeSigningKey,
-    port: 0,
-    audience,
-    customClaim,
-    cacheFolder: idp.certificateFile,
-  });
-  await expect(start).rejects.toThrow('Set XDG_CACHE_HOME');
+  await expect(start({ cacheFolder: idp.certificateFile })).rejects.toThrow('Set XDG_CACHE_HOME');
 });
 
 test('a start that fails late → leaves no listener behind', async () => {
-  const free = createServer();
-  await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
-  const { port } = free.address() as AddressInfo; // it listens on TCP
-  await new Promise((resolve) => free.close(resolve));
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  const port = await findFreePort();
+  const folder = await mkdtemp(join(others, 'b-'));
   await mkdir(join(folder, 'running', `${port}.json`), { recursive: true });
-  const start = () => startLocalIdp({ makeKey: takeSigningKey, port, audience, customClaim, cacheFolder: folder });
-  await expect(start()).rejects.toMatchObject({ code: 'EISDIR' });
+  const options = { port, cacheFolder: folder };
+  await expect(start(options)).rejects.toMatchObject({ code: 'EISDIR' });
   await rm(join(folder, 'running'), { recursive: true });
-  await (await start()).close();
-  await rm(folder, { recursive: true });
+  await (await start(options)).close();
 });
 
 test('open connections → closed at stop, in the middle of a handshake too', async () => {
-  const started = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder });
+  const started = await start();
   const socket = connect(Number(new URL(started.issuer).port), '127.0.0.1');
   socket.on('error', () => {});
   await new Promise((resolve) => socket.once('connect', resolve));
@@ -209,33 +180,24 @@ test('open connections → closed at stop, in the middle of a handshake too', as
 });
 
 test('a certificate that ends within a day → a new one', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  const folder = await mkdtemp(join(others, 'c-'));
   const year = 365 * 86_400;
-  const start = (now: number) =>
-    startLocalIdp({
-      makeKey: takeSigningKey,
-      port: 0,
-      audience,
-      customClaim,
-      cacheFolder: folder,
-      now: () => now,
-    }).then(async (started) => {
-      await started.close();
-      return readFileSync(started.certificateFile, 'utf8');
-    });
+  const readAt = async (now: number) => {
+    const started = await start({ cacheFolder: folder, now: () => now });
+    await started.close();
+    return readFileSync(started.certificateFile, 'utf8');
+  };
   const now = Date.now() / 1000;
-  const first = await start(now);
-  expect(await start(now + year - 2 * 86_400)).toBe(first);
-  expect(await start(now + year - 86_400)).not.toBe(first);
-  await rm(folder, { recursive: true });
+  const first = await readAt(now);
+  expect(await readAt(now + year - 2 * 86_400)).toBe(first);
+  expect(await readAt(now + year - 86_400)).not.toBe(first);
 });
 
 test('a secret that was damaged → a new identity, and it works', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  const folder = await mkdtemp(join(others, 'd-'));
   await mkdir(join(folder, 'identity'));
   await writeFile(join(folder, 'identity', 'key.pem'), 'not a key');
-  const started = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder: folder });
+  const started = await start({ cacheFolder: folder });
   await expect(started.token()).resolves.toMatch(/^ey/);
   await started.close();
-  await rm(folder, { recursive: true });
 });

@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import * as sdk2 from '@modelcontextprotocol/client';
@@ -16,9 +14,10 @@ import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createKeySet, type ManagedKeySet } from '../../src/core/keys/key-set.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import { findFreePort } from '../../tools/shared/network.js';
+import { findFreePort, listen, stop } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
+import { useFolder } from '../support/folder.ts';
+import { idpOptions } from '../support/local-idp.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 
 /** Opens an MCP server that knows nothing of OAuth. */
@@ -40,25 +39,14 @@ interface Scene {
   close(): Promise<void>;
 }
 
-async function listen(listener: RequestListener, port = 0): Promise<{ server: Server; port: number }> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return { server, port: (server.address() as AddressInfo).port }; // it listens on TCP
-}
+const base = useFolder();
 
 /** Starts the provider and, by `protect`, the protection of the MCP server. */
 async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
   const port = await findFreePort();
   const resource = `http://localhost:${port}/mcp`;
-  const cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  const makeKey = takeSigningKey;
-  const idp = await startLocalIdp({
-    makeKey,
-    port: 0,
-    audience: resource,
-    customClaim: 'https://x.example/c',
-    cacheFolder,
-  });
+  const cacheFolder = await mkdtemp(join(base, 'idp-'));
+  const idp = await startLocalIdp({ ...idpOptions, audience: resource, cacheFolder });
   const ca = readFileSync(idp.certificateFile, 'utf8');
   const agent = new Agent({ connect: { ca: [...rootCertificates, ca] } });
   const handle = toNodeHandler(createMcpHandler(createMessages));
@@ -66,15 +54,15 @@ async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
     handle(request as Parameters<typeof handle>[0], response, body); // a server sets method and url
   let keys: ManagedKeySet | undefined;
   let gate: ServiceProcess | undefined;
-  const upstream = await listen((request, response) => void handler(request, response), 0);
-  let own: Server | undefined;
+  const servers = [createServer((request, response) => void handler(request, response))];
+  const upstreamPort = await listen(servers[0]);
   if (kind === 'gate') {
     const rules = join(cacheFolder, 'rules.json');
     const tools = { 'delete-*': { scopes: ['write:messages'] }, '*': {} };
     const rule = { id: 'mcp', path: '/mcp', scopes: ['read:messages'], mcp: { tools } };
     const issuers = { idp: { issuer: idp.issuer, audience: resource } };
     await writeFile(rules, JSON.stringify({ issuers, rules: [rule] }));
-    const args = ['--mcp', '--rules', rules, '--upstream', `http://127.0.0.1:${upstream.port}`];
+    const args = ['--mcp', '--rules', rules, '--upstream', `http://127.0.0.1:${upstreamPort}`];
     gate = await startService({
       command: 'gate',
       args,
@@ -95,7 +83,9 @@ async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
           void handler(request, response, (request as { readonly body?: unknown }).body);
         }),
       );
-    own = (await listen(listener, port)).server;
+    const own = createServer(listener);
+    servers.push(own);
+    await listen(own, port);
   }
   const fetched: string[] = [];
   const fetchAndNote = async (url: string | URL, init: RequestInit = {}) => {
@@ -111,15 +101,11 @@ async function startScene(kind: 'library' | 'gate'): Promise<Scene> {
   return {
     ...{ resource, idp, fetched, fetch: fetchAndNote as typeof fetch },
     async close() {
-      for (const server of [upstream.server, own]) {
-        server?.closeAllConnections();
-        server?.close();
-      }
+      await Promise.all(servers.map(stop));
       await gate?.stop();
       keys?.close();
       await agent.close();
       await idp.close();
-      await rm(cacheFolder, { recursive: true });
     },
   };
 }
@@ -231,7 +217,7 @@ describe.each(['library', 'gate'] as const)('%s, with real clients', (kind) => {
   let scene: Scene;
   beforeAll(async () => {
     scene = await startScene(kind);
-  }, 30_000);
+  });
   afterAll(() => scene?.close());
 
   const done = (name: string) => [{ type: 'text', text: `${name}: done` }];
@@ -279,7 +265,6 @@ describe.each(['library', 'gate'] as const)('%s, with real clients', (kind) => {
       expect(scene.fetched.slice(before)).toContain('POST idp/token 200');
       await client.close();
     },
-    30_000,
   );
 
   // With a refresh token, SDK 1.x refreshes after a 403 instead of requesting the scope of the challenge.
@@ -313,7 +298,6 @@ describe.each(['library', 'gate'] as const)('%s, with real clients', (kind) => {
       await client.close();
       holder.close();
     },
-    30_000,
   );
 
   it('SDK 1.x with a fetch that adds proofs → tool; the token without a proof is refused', async () => {

@@ -1,22 +1,20 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { calculateJwkThumbprint, decodeJwt, exportJWK } from 'jose';
 import * as client from 'openid-client';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
+import { type Call, createCall } from '../support/call-over-tls.ts';
+import { useFolder } from '../support/folder.ts';
+import { idpOptions } from '../support/local-idp.ts';
 import { words } from '../support/words.ts';
-import { type Call, createCall } from './call.ts';
 
-let cacheFolder: string;
+const cacheFolder = useFolder();
 let idp: LocalIdp;
 let call: Call;
 
 async function start(audience: string): Promise<client.Configuration> {
-  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', cacheFolder });
+  idp = await startLocalIdp({ ...idpOptions, audience, cacheFolder });
   call = createCall(readFileSync(idp.certificateFile, 'utf8'));
   const secret = readFileSync(idp.clientSecretFile, 'utf8');
   return client.discovery(new URL(idp.issuer), clientIds.service, secret, client.ClientSecretBasic(secret), {
@@ -24,13 +22,7 @@ async function start(audience: string): Promise<client.Configuration> {
   });
 }
 
-beforeEach(async () => {
-  cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-});
-afterEach(async () => {
-  await idp.close();
-  await rm(cacheFolder, { recursive: true });
-});
+afterEach(() => idp.close());
 
 test.each([
   ...words('https://api.example/ https://api.example urn:api api.example/v1 https://api.example/#a'),
@@ -50,14 +42,14 @@ test('resource indicators (RFC 8707): the audience → a token for it; another �
   });
 });
 
-test('client credentials with a DPoP proof → token bound to its key', async () => {
+test('client credentials with a DPoP proof → token bound to its key, with each requested scope of an API', async () => {
   const config = await start('https://api.example/');
   const keyPair = await client.randomDPoPKeyPair('ES256');
   const DPoP = client.getDPoPHandle(config, keyPair);
-  const tokens = await client.clientCredentialsGrant(config, { scope: 'read:messages' }, { DPoP });
+  const tokens = await client.clientCredentialsGrant(config, { scope: 'read:messages openid notes:read' }, { DPoP });
   expect(tokens.token_type.toLowerCase()).toBe('dpop');
   const jkt = await calculateJwkThumbprint(await exportJWK(keyPair.publicKey));
-  expect(decodeJwt(tokens.access_token)).toMatchObject({ cnf: { jkt }, scope: 'read:messages' });
+  expect(decodeJwt(tokens.access_token)).toMatchObject({ cnf: { jkt }, scope: 'read:messages notes:read' });
 });
 
 test.each([

@@ -1,35 +1,34 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LocalIdpFailure } from '../../src/dev/provider/failure.ts';
 import { ensureIdentity, type Identity } from '../../src/dev/provider/identity.ts';
 import { createIdpClient } from '../../src/dev/provider/idp-client.ts';
 import { announceRunning, findRunning } from '../../src/dev/provider/running.ts';
+import { listen, stop } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
 
 const now = Math.floor(Date.now() / 1000);
 const servers: Server[] = [];
+const base = useFolder();
 let cacheFolder: string;
 let identity: Identity;
 
 beforeEach(async () => {
-  cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  cacheFolder = await mkdtemp(join(base, 'each-'));
   identity = await ensureIdentity(cacheFolder, now);
 });
 afterEach(async () => {
-  for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
-  await rm(cacheFolder, { recursive: true });
+  for (const server of servers.splice(0)) await stop(server);
 });
 
 /** Something that answers on TLS with the certificate of an identity; its issuer. */
 async function serve(answer: (issuer: string) => RequestListener, { certificate, key }: Identity = identity) {
   const server = createServer({ cert: certificate, key });
   servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `https://localhost:${(server.address() as AddressInfo).port}/`; // it listens on TCP
+  const issuer = `https://localhost:${await listen(server)}/`;
   server.on('request', answer(issuer));
   return issuer;
 }
@@ -38,8 +37,7 @@ const provider =
   (issuer: string): RequestListener =>
   (_request, response) =>
     void response.end(JSON.stringify({ issuer }));
-const announce = (issuer: string, started: number) =>
-  announceRunning(cacheFolder, { issuer, pid: process.pid, started });
+const announce = (issuer: string, started: number) => announceRunning(cacheFolder, { issuer, started });
 
 test('nothing was ever started → none', async () => {
   await rm(join(cacheFolder, 'identity'), { recursive: true });

@@ -1,33 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { isAccess } from '../../src/core/resource-server/access.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { clientAuthorization } from '../../src/dev/tokens/dev-token.ts';
 import type { TokenOptions } from '../../src/dev/tokens/token-options.ts';
-import { takeSigningKey } from '../support/rsa-keys.ts';
-import { type Call, createCall } from './call.ts';
+import { idpOptions, useLocalIdp } from '../support/local-idp.ts';
 
-const audience = 'https://api.portcullis.example/';
+const { audience } = idpOptions;
 const jwt = 'urn:ietf:params:oauth:token-type:jwt';
-let cacheFolder: string;
-let idp: LocalIdp;
-let call: Call;
-
-beforeAll(async () => {
-  cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  const customClaim = 'https://portcullis.example/claim';
-  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder });
-  call = createCall(readFileSync(idp.certificateFile, 'utf8'));
-});
-afterAll(async () => {
-  await idp.close();
-  await rm(cacheFolder, { recursive: true });
-});
+const { idp, call } = await useLocalIdp();
 
 type Form = Readonly<Record<string, string>>;
 async function exchange(form: Form, authorization = clientAuthorization(readFileSync(idp.clientSecretFile, 'utf8'))) {

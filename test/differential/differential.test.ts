@@ -41,7 +41,7 @@ beforeAll(async () => {
     const peers = { jose, oauth4webapi, 'express-oauth2-jwt-bearer': express };
     verdicts.push({ token, names, reason: await verifiers.judge(token), peers });
   }
-}, 120_000);
+});
 afterAll(async () => {
   vi.useRealTimers();
   await verifiers.close();
@@ -119,14 +119,5 @@ describe('the same tokens before four verifiers', () => {
   it('refused here, accepted by another → of a class that is listed; and no class without a token', () => {
     const listed = Object.entries(stricter).flatMap(([reason, { peers }]) => peers.map((peer) => `${reason}: ${peer}`));
     expect([...new Set(listStricter())].toSorted()).toEqual(listed.toSorted());
-  });
-
-  it('the counts are printed', () => {
-    const disagreements = listStricter().length;
-    const accepted = verdicts.filter(({ reason }) => reason === 'accepted').length;
-    process.stdout.write(
-      `${verdicts.length} tokens, changed in ${Object.keys(mutations).length} ways, before 4 verifiers: ${accepted} accepted here; ${disagreements} times a peer accepts what is refused here\n`,
-    );
-    expect(verdicts.length).toBeGreaterThanOrEqual(numRuns);
   });
 });

@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { auth } from 'express-oauth2-jwt-bearer';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { allowInsecureRequests, clockTolerance, validateJwtAccessToken } from 'oauth4webapi';
 import { AccessError } from '../../src/core/failures.ts';
 import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
+import { listen } from '../support/listening.ts';
 import type { Peer } from './differences.ts';
 import type { Mint } from './draft.ts';
 
@@ -28,8 +27,8 @@ export async function openVerifiers({ issuer, audience, now, kid, publicKey }: M
   const provider = createServer((_, response) => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }));
   });
-  await once(provider.listen(0, '127.0.0.1'), 'listening');
-  const jwksUri = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/jwks`; // it listens on TCP
+  const { origin, close } = await listen(provider);
+  const jwksUri = `${origin}/jwks`;
 
   const server = createResourceServer({
     issuers: [{ issuer, keys: createStaticKeySet({ keys }) }],
@@ -71,10 +70,7 @@ export async function openVerifiers({ issuer, audience, now, kid, publicKey }: M
       },
       'express-oauth2-jwt-bearer': (token) => callMiddleware(middleware, token),
     },
-    async close() {
-      provider.closeAllConnections();
-      await once(provider.close(), 'close');
-    },
+    close,
   };
 }
 

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 let packed: PackedPackage;
 beforeAll(async () => {
   packed = await installPacked('required');
-}, 120_000);
+});
 
 it('every file of code below examples is on a page', async () => {
   const files = await readdir('examples', { recursive: true });
@@ -41,7 +41,7 @@ it('every link of a page of the package → a file of the package', async () => 
     }
   }
   expect(dead).toEqual([]);
-}, 120_000);
+});
 
 it('declarations of the package need no optional package, and show claims by their names', async () => {
   const bare = await installBare();
@@ -65,7 +65,7 @@ protect({ scopes: ['read:messages'] }, (_request, access) => {
   } finally {
     await rm(bare.folder, { recursive: true });
   }
-}, 60_000);
+});
 
 describe('require()', () => {
   it('every entry point is loaded by CommonJS, without a flag', async () => {
@@ -123,5 +123,5 @@ export const authorize = createAuthorize(createResourceServer({ issuer: 'idp.exa
 `,
     );
     expect(await other.compile()).toEqual([]);
-  }, 60_000);
+  });
 });

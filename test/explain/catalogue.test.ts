@@ -46,7 +46,7 @@ beforeAll(async () => {
       subjects.set(`${name} ${mode}`, { server, state });
     }
   }
-}, 60_000);
+});
 afterAll(async () => {
   for (const { server } of subjects.values()) server.close();
   await world.close();

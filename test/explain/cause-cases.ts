@@ -10,7 +10,7 @@ const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
 export interface Difference
   extends Partial<Omit<Seen, 'claims' | 'header'>>,
     Partial<Omit<InForce, 'labels'>>,
-    Pick<Facts, 'isKeyKnown' | 'wanted'> {
+    Pick<Facts, 'isKeyKnown' | 'wanted' | 'held' | 'keysFetchedAt'> {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly externalUrl?: string;
@@ -28,7 +28,8 @@ export interface CauseCase {
 }
 
 /** The facts of a good call with these differences. */
-export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, wanted, ...rest }: Difference): Facts {
+export function makeFacts({ claims, header, ...given }: Difference): Facts {
+  const { externalUrl, pinnedUrl, isKeyKnown, wanted, held, keysFetchedAt, ...rest } = given;
   const usual = { iss: issuer, aud: audience, sub: 'alice', iat: now - 3600, exp: now + 3600, scope: 'read:messages' };
   const token = rest.token ?? jwt;
   return {
@@ -55,7 +56,7 @@ export function makeFacts({ claims, header, externalUrl, pinnedUrl, isKeyKnown, 
       ...rest,
       labels: optionLabels,
     },
-    wanted,
+    ...{ wanted, held, keysFetchedAt },
     externalUrl,
     pinnedUrl,
     isKeyKnown,
@@ -69,7 +70,7 @@ const signed = (bytes: number): string => `eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.
 const entraIssuer = 'https://login.microsoftonline.com/tenant/v2.0';
 const oktaOrg = 'https://dev-1.okta.com';
 
-/** A case for each cause and reason that matters; the table of docs/explain.md is made from them. */
+/** A case for each cause and reason that matters; the table of docs/causes.md is built from them. */
 export const causeCases: readonly CauseCase[] = [
   {
     id: 'audience_slash',
@@ -149,6 +150,14 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'certain',
     appears: { claims: { iss: 'https://id.example/realms/main', aud: 'account' } },
     not: [{ claims: { aud: ['account', 'other'] } }, { claims: { aud: 'accounts' } }],
+  },
+  {
+    id: 'other_audience',
+    reason: 'invalid_audience',
+    certainty: 'likely',
+    appears: { claims: { aud: 'https://other.example/' } },
+    // Each has a cause that says more.
+    not: [{ claims: { aud: undefined } }, { claims: { aud: 'account' } }, { claims: { aud: 'x', at_hash: 'h' } }],
   },
   {
     id: 'scope_in_scp',
@@ -441,6 +450,20 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'likely',
     appears: { claims: { iat: now - 3600 } },
     not: [{ claims: { iat: undefined } }, { claims: { iss: oktaOrg }, issuers: [oktaOrg] }],
+  },
+  {
+    id: 'key_rotated',
+    reason: 'unknown_kid',
+    certainty: 'likely',
+    appears: { claims: { iat: now - 5 }, keysFetchedAt: now - 60 },
+    not: [{ claims: { iat: now - 5 }, keysFetchedAt: now }, { claims: { iat: now - 5 } }],
+  },
+  {
+    id: 'permission_not_granted',
+    reason: 'missing_permission',
+    certainty: 'certain',
+    appears: { held: ['read:orders'], permissions: ['read:orders', 'write:orders'] },
+    not: [],
   },
   {
     id: 'domain_with_scheme',

@@ -69,6 +69,11 @@ describe('calls as tools copy and export them', () => {
       ['POST', url, 'Bearer '],
     ],
     ['fetch()', fetchCall, ['POST', url, bearer]],
+    [
+      'curl with a port that is none',
+      `curl -H 'Authorization: ${bearer}' http://a.example:80api/x`,
+      ['GET', undefined, bearer],
+    ],
     ['HTTPie', `http POST '${url}' 'Authorization:${bearer}' name=x`, ['POST', url, bearer]],
     ['Postman, several requests', postman({}, [{ key: 'Authorization', value: bearer }]), ['POST', url, bearer]],
   ])('%s', (_, text, expected) => {

@@ -372,6 +372,58 @@ const requests: readonly PastedInput[] = [
   }),
 ];
 
+/** One header in the output of `curl --trace-ascii`: 64 characters in a line, after their offset. */
+const offsets = (header: string): string =>
+  wrap(header, 64).replace(
+    /^.*$/gm,
+    (part, at: number) => `${(22 + at - at / 65).toString(16).padStart(4, '0')}: ${part}`,
+  );
+const expired = mint({ iat: now - 2.4 * hour, exp: now - 1.4 * hour });
+const line = `Authorization: Bearer ${expired}`;
+const escaped = `GET /orders HTTP/1.1\\r\\nHost: api.example\\r\\n${line}\\r\\n\\r\\n`;
+const masked = { method: 'GET', url, headers: { authorization: '[Redacted]' } };
+
+/** Logs, consoles and copies of programs that others wrote. Each was compared with a running service. */
+const trouble: readonly PastedInput[] = [
+  ...rows('token_expired', certain, {
+    'Postman, raw log': `GET /orders HTTP/1.1\n${line}\nHost: api.example\n \nHTTP/1.1 401 Unauthorized\n\n{}`,
+    'a prompt, then curl -v': `me@host:~$ curl -v -H "Authorization: Bearer $TOKEN" ${url}\n* Connected\n> GET /orders HTTP/1.1\n> Host: api.example\n> ${line}\n>\n< HTTP/1.1 401`,
+    'curl -v without a prompt': `curl -v -H "Authorization: Bearer $TOKEN" ${url}\n* Connected\n> GET /orders HTTP/1.1\n> Host: api.example\n> ${line}\n>\n`,
+    'curl --trace-ascii': `== Info: Connected\n=> Send header, 900 bytes\n0000: GET /orders HTTP/1.1\n${offsets(line)}\n<= Recv header, 9 bytes\n0000: HTTP/1.1 401`,
+    'an access log of nginx with the header': `10.0.0.1 - - [26/Nov/2026] "GET /orders HTTP/1.1" 401 58 "-" "curl/8" "Bearer ${expired}"`,
+    'http.client of Python': `send: b'${escaped}'\nreply: 'HTTP/1.1 401 Unauthorized\\r\\n'`,
+    'the environment of WSGI': `{'HTTP_AUTHORIZATION': 'Bearer ${expired}', 'HTTP_HOST': 'api.example'}`,
+    'a dump of Go': `2026/11/26 10:00:00 "${escaped}"`,
+    'a wire log of Java': `DEBUG http.wire - http-outgoing-0 >> "${line}[\\r][\\n]"`,
+  }),
+  ...rows('line_breaks', undefined, { 'quoted-printable': `Authorization: Bearer ${wrap(token, 75, '=\r\n')}` }),
+  ...rows('percent_encoding', undefined, { 'an encoded line': encodeURIComponent(`Authorization: Bearer ${token}`) }),
+  ...rows('quotation_marks', undefined, { 'dashes of a document': `curl –H “Authorization: Bearer ${token}” ${url}` }),
+  ...rows('token_in_query', certain, {
+    'a WebSocket': `WebSocket connection to 'wss://a.example/?token=${token}' failed`,
+  }),
+  ...rows('invalid_audience', undefined, { 'ASP.NET, audience': 'IDX10214: Audience validation failed.' }),
+  ...rows('expired', undefined, {
+    'ASP.NET, challenge': `Bearer error="invalid_token", error_description="The token expired at '11/26/2026 10:00:00'"`,
+    'an error of Angular': JSON.stringify({
+      headers: {},
+      status: 401,
+      url,
+      error: { m: 'The access token has expired.' },
+    }),
+    'entries of Google Cloud':
+      '[{"jsonPayload":{"time":"2","reason":"expired"}},{"jsonPayload":{"time":"1","reason":"x"}}]',
+  }),
+  ...rows('unread', undefined, {
+    'a masked log': JSON.stringify({ req: masked, res: { statusCode: 401 } }),
+    'a masked command': bearer('***'),
+    'a shortened token': `Authorization: Bearer ${token.slice(0, 60)}…${token.slice(-20)}`,
+    'a string that Node shortened': `{ Authorization: 'Bearer ${token.slice(0, 90)}'... 700 more characters }`,
+    'a header in a comment': `fetch("${url}", { headers: {\n // Authorization: "Bearer ${token}",\n} })`,
+    'single quotation marks in cmd.exe': `C:\\>${bearer(token)}`,
+  }),
+];
+
 export const pastedInputs: readonly PastedInput[] = [
   ...repaired,
   ...credentials,
@@ -380,4 +432,5 @@ export const pastedInputs: readonly PastedInput[] = [
   ...proofs,
   ...responses,
   ...requests,
+  ...trouble,
 ];

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { failures, type Reason } from '../../src/core/failures.ts';
+import { explainRefusals } from '../../src/core/resource-server/events.ts';
 import { type HeaderLine, type Input, joinHeader } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
 
@@ -89,7 +91,7 @@ const calls: readonly (readonly [claim: string, text: string, expected: object])
   ],
   [
     'a raw request',
-    `POST /orders?x=1 HTTP/1.1\r\nHost: api.example\r\nAuthorization: Bearer\r\n ${token}\r\n\r\nAuthorization: of the body`,
+    `POST /orders?x=1 HTTP/1.1\r\nHost: api.example\r\nAuthorization: ${bearer}\r\n\r\nAuthorization: of the body`,
     { kind: 'request', method: 'POST', url: 'http://api.example/orders?x=1', authorization: bearer },
   ],
   [
@@ -102,6 +104,54 @@ const calls: readonly (readonly [claim: string, text: string, expected: object])
 describe('kinds of input', () => {
   it.each(calls)('%s', (_, text, expected) => {
     expect(describeCall(readInput(text))).toEqual(expected);
+  });
+
+  const [start, end] = [token.slice(0, 30), token.slice(30)];
+  const breakAfter = (characters: number) =>
+    `a line break after ${characters} characters of its value. Remove the line break.`;
+  const traced = (header: string) =>
+    `  % Total\n* Connected\n> GET / HTTP/1.1\n> Host: a\n${`Authorization: ${header}`.replaceAll(/^/gm, '> ')}\n> \n< HTTP/1.1 400 Bad Request`;
+  const inCurl = (header: string) => `curl -H 'Authorization: ${header}' https://a.example/`;
+  it.each<[string, string, string]>([
+    ['curl, inside the token', inCurl(`Bearer ${start}\n${end}`), breakAfter(37)],
+    ['curl, after the scheme', inCurl(`Bearer\n ${token}`), breakAfter(6)],
+    ['curl, before the closing quote', inCurl(`${bearer}\n`), 'a line break at the end of its value.'],
+    ['curl, a backslash in single quotes', inCurl(`Bearer \\\n${token}`), breakAfter(8)],
+    ['curl -v, inside the token', traced(`Bearer ${start}\n${end}`), breakAfter(37)],
+    ['curl -v, at the end', traced(`${bearer}\n`), 'a line break at the end of its value.'],
+    ['a request, a folded line', `GET / HTTP/1.1\nHost: a\nAuthorization: Bearer\n ${token}`, breakAfter(6)],
+    ['a name with a space', `curl -H 'Authorization : ${bearer}' a.example`, 'white space before the colon.'],
+  ])('%s → 400 of the HTTP parser, and the other checks of the joined header', (_, text, malformed) => {
+    const input = readInput(text);
+    expect(input).toMatchObject({ malformed: expect.stringContaining(`because Authorization has ${malformed}`) });
+    const read = 'headers' in input ? joinHeader(input.headers, 'authorization') : '';
+    expect(read?.replace('\\', '')).toBe(bearer);
+  });
+
+  it.each([
+    ['copied after the scheme', `Bearer\n${token}`, 'token'],
+    ['copied header lines', `Accept: */*\nAuthorization: Bearer\n ${token}`, 'authorization'],
+  ])('line breaks %s → repaired, and said', (_, text, kind) => {
+    expect(describeCall(readInput(text))).toMatchObject({ kind, authorization: bearer });
+    expect(readInput(text)).toMatchObject({ repairs: [{ id: 'line_breaks' }] });
+  });
+
+  // Node's fetch removes the last one and throws for the others; node:http and Python's http.client throw for each.
+  it.each([`Bearer\n${token}`, `Bearer ${start}\n${end}`, `${bearer}\r\n`])('%j in a document → repaired', (value) => {
+    const request = { method: 'GET', url, headers: [{ name: 'Authorization', value }] };
+    const har = { log: { entries: [{ request, response: { status: 401 } }] } };
+    for (const text of [request, har].map((each) => JSON.stringify(each))) {
+      const input = readInput(text);
+      expect(describeCall(input)).toMatchObject({ url, authorization: bearer });
+      expect(input).not.toHaveProperty('malformed');
+    }
+    expect(readInput(JSON.stringify(har))).toMatchObject({ repairs: [{ id: 'line_breaks' }] });
+  });
+
+  it('a continued line in double quotes → removed, as the shell does', () => {
+    const text = `curl -H "Authorization: Bearer ${start}\\\n${end}" \\\n'${url}'`;
+    expect(describeCall(readInput(text))).toEqual({ kind: 'curl', method: 'GET', url, authorization: bearer });
+    expect(readInput(text)).not.toHaveProperty('malformed');
   });
 
   it('-b is a Cookie header; a file name is not', () => {
@@ -207,8 +257,32 @@ describe('a log line', () => {
 
   it('several lines → the last that was refused', () => {
     expect(readInput([line('expired'), line('invalid_issuer'), line()].join('\n'))).toMatchObject({
-      fields: { reason: 'invalid_issuer' },
+      ...{ fields: { reason: 'invalid_issuer' }, count: 2 },
     });
+  });
+
+  it.each(Object.keys(failures) as readonly Reason[])('of explainRefusals, %s → its reason and facts', (reason) => {
+    const lines: string[] = [];
+    const context = { expected: 'a, b', received: 'c; d', hint: 'TRUST_PROXY with X' };
+    const event = { type: 'refused', reason, method: 'POST', path: '/orders', cause: undefined } as const;
+    explainRefusals((each) => lines.push(each))({ ...event, context });
+    const fields = {
+      reason,
+      method: 'POST',
+      path: '/orders',
+      expected: ['a', 'b'],
+      received: 'c; d',
+      hint: context.hint,
+    };
+    const wrapped = JSON.stringify({ log: `${lines[0]}\n`, stream: 'stderr', time: '2026-11-22T10:00:00Z' });
+    const forms = [`${lines}`, `api-1  | ${lines}\n`, `${wrapped}\n${wrapped}`, wrapped];
+    for (const text of forms) expect(readInput(text)).toMatchObject({ kind: 'log-line', fields });
+  });
+
+  it('next to the request → the request', () => {
+    const line = 'portcullis: GET / refused: bound_token_as_bearer; The token has cnf.jkt.';
+    const text = `${line}\n$ curl -H 'Authorization: ${bearer}' '${url}'\n${line}`;
+    expect(describeCall(readInput(text))).toEqual({ kind: 'curl', method: 'GET', url, authorization: bearer });
   });
 
   it('of a granted request → says so', () => {

@@ -1,42 +1,23 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
+import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-actors-'));
 const secret = 'a secret of at least 32 bytes, yes';
 const trusted = { issuer: 'https://gate.example/', audience: 'https://orders.internal/' };
-let provider: TestProvider;
-let upstream: Server;
-let upstreamUrl: string;
-let arrived: IncomingHttpHeaders = {};
-let keyFile: string;
-
-beforeAll(async () => {
-  keyFile = join(folder, 'signing.pem');
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  upstream = createServer((incoming, outgoing) => {
-    arrived = incoming.headers;
-    outgoing.end();
-  });
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
-  provider = await startTestProvider();
-});
-afterAll(async () => {
-  await provider?.close();
-  upstream?.close();
-  rmSync(folder, { recursive: true });
-});
+const keyFile = join(folder, 'signing.pem');
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+const provider = await useTestProvider();
+const upstream = await useUpstream();
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Starts a gate whose rules differ in `actor`, and its audit trail. */
 async function openActors(identity: 'plain' | 'hashed' | 'off') {
@@ -54,12 +35,12 @@ async function openActors(identity: 'plain' | 'hashed' | 'off') {
     ],
   };
   const gate = await openGate(provider, rules, {
-    ...{ UPSTREAM: upstreamUrl, ASSERTION_KEY: keyFile, AUDIT_LOG: auditFile, LOG_IDENTITY: identity },
+    ...{ UPSTREAM: `http://${upstream.address}`, ASSERTION_KEY: keyFile, AUDIT_LOG: auditFile, LOG_IDENTITY: identity },
     ...{ LOG_IDENTITY_SECRET: secret, LOG_GRANTS: 'all' },
   });
   const call = async (path: string, claims: object) => {
     const headers = ['Authorization', `Bearer ${await provider.sign({ sub: 'alice', ...claims })}`];
-    arrived = {};
+    upstream.received.length = 0;
     const answer = await send(gate.url, path, { headers });
     const id = answer.headers.get('x-request-id');
     const logged = await gate.findLog((line) => line['event'] === 'request' && line['id'] === id);
@@ -81,7 +62,7 @@ describe('actor of a rule, with plain identities', () => {
   let call: Awaited<ReturnType<typeof openActors>>['call'];
   beforeAll(async () => {
     ({ gate, call } = await openActors('plain'));
-  }, 30_000);
+  });
   afterAll(() => gate?.stop());
 
   it.each<readonly [string, string, object, number, string | undefined]>([
@@ -116,18 +97,21 @@ describe('actor of a rule, with plain identities', () => {
     }
     if (status === 401) expect(answer.headers.get('www-authenticate')).toContain('invalid_token');
     // The upstream sees no refused request.
-    expect(arrived['x-auth-subject']).toBe(status === 200 ? 'alice' : undefined);
+    expect(lastHeaders(upstream)['x-auth-subject']).toBe(status === 200 ? 'alice' : undefined);
   });
 
   it('an admitted actor → identity header, assertion, log and audit: the outermost, without other members', async () => {
     const inner = { sub: 'agent-2', act: { sub: 'agent-3' } };
     const claim = { ...act, client_id: 'bot', email: 'bot@example.com', act: inner };
     const { logged, audited } = await call('/one', { act: claim });
-    expect(arrived['x-auth-actor']).toBe('agent-1');
+    expect(lastHeaders(upstream)['x-auth-actor']).toBe('agent-1');
     const keys = (await send(gate.url, '/.well-known/portcullis/jwks.json')).json;
     const verifier = createAssertionVerifier({ ...trusted, jwks: keys as never });
     // The upstream gets the chain: it may have its own rules about it.
-    expect(await verifier.verify(String(arrived['x-auth-assertion']))).toMatchObject({ sub: 'alice', act: claim });
+    expect(await verifier.verify(String(lastHeaders(upstream)['x-auth-assertion']))).toMatchObject({
+      sub: 'alice',
+      act: claim,
+    });
     expect(logged).toMatchObject({ sub: 'alice', actor: { sub: 'agent-1', client_id: 'bot' } });
     expect(audited).toMatchObject({ decision: 'admitted', rule: 'one', sub: 'alice' });
     expect(audited.actor).toEqual({ sub: 'agent-1', client_id: 'bot' });
@@ -137,7 +121,7 @@ describe('actor of a rule, with plain identities', () => {
   it('no actor → an empty header, also if the client sends one, and no member', async () => {
     const headers = ['Authorization', `Bearer ${await provider.sign()}`, 'X-Auth-Actor', 'agent-1'];
     expect((await send(gate.url, '/any', { headers })).status).toBe(200);
-    expect(arrived['x-auth-actor']).toBe('');
+    expect(lastHeaders(upstream)['x-auth-actor']).toBe('');
     const { audited, logged } = await call('/any', {});
     expect([audited.actor, logged['actor']]).toEqual([undefined, undefined]);
   });
@@ -151,16 +135,12 @@ describe('actor of a rule, with plain identities', () => {
 it.each<readonly ['hashed' | 'off', object | undefined]>([
   ['hashed', { sub: createHmac('sha256', secret).update('agent-1').digest('base64url').slice(0, 22) }],
   ['off', undefined],
-])(
-  'LOG_IDENTITY=%s → actor in log and audit: %j',
-  async (identity, expected) => {
-    const { gate, call } = await openActors(identity);
-    const { logged, audited } = await call('/one', { act });
-    expect([logged['actor'], audited.actor]).toEqual([expected, expected]);
-    // The upstream decides about people, so it always gets the name.
-    expect(arrived['x-auth-actor']).toBe('agent-1');
-    await gate.stop();
-    expect(JSON.stringify(gate.logs)).not.toContain('agent-1');
-  },
-  30_000,
-);
+])('LOG_IDENTITY=%s → actor in log and audit: %j', async (identity, expected) => {
+  const { gate, call } = await openActors(identity);
+  const { logged, audited } = await call('/one', { act });
+  expect([logged['actor'], audited.actor]).toEqual([expected, expected]);
+  // The upstream decides about people, so it always gets the name.
+  expect(lastHeaders(upstream)['x-auth-actor']).toBe('agent-1');
+  await gate.stop();
+  expect(JSON.stringify(gate.logs)).not.toContain('agent-1');
+});

@@ -2,39 +2,25 @@ import { once } from 'node:events';
 import { request } from 'node:https';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
+import { useGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer } from '../support/proxy-server.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+import { useTestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
 
-let provider: TestProvider;
-let certificates: TestCertificates;
-let gate: OpenedGate;
-let upstream: RecordingUpstream;
-let token: string;
-
-beforeAll(async () => {
-  [provider, certificates, upstream] = await Promise.all([
-    startTestProvider(),
-    createTestCertificates(),
-    startRecordingUpstream(),
-  ]);
-  const issuers = { staff: { issuer: provider.issuer, audience: provider.audience } };
-  const cors = { origins: ['https://app.example'], credentials: true };
-  const rules = [
-    { id: 'all', path: '/**' },
-    { id: 'browsers', path: '/browsers', cors },
-  ];
-  gate = await openGate(provider, { issuers, rules });
-  await gate.findLog(({ event }) => event === 'keys_fetched');
-  token = await provider.sign({ client_id: 'shop' });
-});
-afterAll(async () => {
-  await Promise.all([gate?.stop(), upstream?.close()]);
-  await provider?.close();
-});
+const provider = await useTestProvider();
+const certificates = await createTestCertificates();
+const upstream = await useUpstream();
+const issuers = { staff: { issuer: provider.issuer, audience: provider.audience } };
+const cors = { origins: ['https://app.example'], credentials: true };
+const rules = [
+  { id: 'all', path: '/**' },
+  { id: 'browsers', path: '/browsers', cors },
+];
+const gate = await useGate(provider, { issuers, rules });
+await gate.findLog(({ event }) => event === 'keys_fetched');
+const token = await provider.sign({ client_id: 'shop' });
 
 const identityNames = ['x-auth-subject', 'x-auth-client', 'x-auth-scope', 'x-auth-issuer'];
 const overrides = [

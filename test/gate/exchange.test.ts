@@ -8,13 +8,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readExchangeOptions } from '../../src/gate/exchanges.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
+import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { openRaw, send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { edges, startEdge } from '../support/proxy-server.ts';
 import { ServiceStartError } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-exchange-'));
@@ -22,8 +22,8 @@ const secretFile = join(folder, 'secret');
 const accessType = 'urn:ietf:params:oauth:token-type:access_token';
 const writeSecret = (secret: string): void => writeFileSync(secretFile, `${secret}\n`);
 
-let provider: TestProvider;
-let upstream: RecordingUpstream;
+const provider = await useTestProvider();
+const upstream = await useUpstream();
 let proxy: OpenedGate;
 let beside: OpenedGate;
 /** Forms that the token endpoint received. */
@@ -64,7 +64,6 @@ const mcp = { id: 'mcp', path: '/mcp', exchange: 'orders', mcp: { tools: { '*': 
 
 beforeAll(async () => {
   writeSecret('s3cret');
-  [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
   const expected = `Basic ${Buffer.from('gate:s3cret').toString('base64')}`;
   provider.serve('/oauth/token', (response) => {
     void text(response.req).then(async (body) => {
@@ -88,7 +87,7 @@ beforeAll(async () => {
   ]);
 });
 afterAll(async () => {
-  await Promise.all([proxy?.stop(), beside?.stop(), upstream?.close(), provider?.close()]);
+  await Promise.all([proxy?.stop(), beside?.stop()]);
   rmSync(folder, { recursive: true });
 });
 beforeEach(() => {

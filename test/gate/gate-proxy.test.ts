@@ -1,69 +1,39 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { text } from 'node:stream/consumers';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
+import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { openService } from '../support/open-service.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { sendRaw } from './proxied.ts';
 
-interface Arrived {
-  readonly line: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
-
-let provider: TestProvider;
-let upstream: Server;
-let upstreamUrl: string;
-let gate: OpenedGate;
-let token: string;
-const arrived: Arrived[] = [];
 const client = createDpopClient();
-
-beforeAll(async () => {
-  upstream = createServer((incoming, outgoing) => {
-    text(incoming).then(
-      (body) => {
-        arrived.push({ line: `${incoming.method} ${incoming.url}`, headers: incoming.headers, body });
-        outgoing.setHeader('x-upstream', 'yes').end(`echo ${body}`);
-      },
-      () => {}, // a body that was cut off
-    );
-  });
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
-  provider = await startTestProvider();
-  gate = await openGate(
-    provider,
-    {
-      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-      rules: [
-        { id: 'health', path: '/healthz', access: 'open' },
-        { id: 'closed', path: '/closed/**', access: 'deny' },
-        { id: 'orders', path: '/orders/**', scopes: ['read:messages'] },
-        { id: 'deep', path: '/deep', forward: ['authorization'] },
-        { id: 'bound', path: '/bound', dpop: 'required' },
-        { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
-      ],
-    },
-    { UPSTREAM: upstreamUrl },
-  );
-  token = await provider.sign({ client_id: 'shop' });
-});
-afterAll(async () => {
-  client.close();
-  await gate?.stop();
-  upstream?.closeAllConnections();
-  upstream?.close();
-  await provider?.close();
-});
+afterAll(() => client.close());
+const provider = await useTestProvider();
+const upstream = await useUpstream();
+upstream.answer = (_, outgoing) =>
+  void outgoing.setHeader('x-upstream', 'yes').end(`echo ${upstream.received.at(-1)?.body}`);
+const UPSTREAM = `http://${upstream.address}`;
+const gate = await useGate(
+  provider,
+  {
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    rules: [
+      { id: 'health', path: '/healthz', access: 'open' },
+      { id: 'closed', path: '/closed/**', access: 'deny' },
+      { id: 'orders', path: '/orders/**', scopes: ['read:messages'] },
+      { id: 'deep', path: '/deep', forward: ['authorization'] },
+      { id: 'bound', path: '/bound', dpop: 'required' },
+      { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
+    ],
+  },
+  { UPSTREAM },
+);
+const token = await provider.sign({ client_id: 'shop' });
 
 const bearer = (value: string): readonly string[] => ['Authorization', `Bearer ${value}`];
-const lastArrived = (): Arrived | undefined => arrived.at(-1);
 
 describe('portcullis gate --upstream', () => {
   it('valid token → the upstream responds; it gets the identity, and no token', async () => {
@@ -71,9 +41,8 @@ describe('portcullis gate --upstream', () => {
       headers: [...bearer(token), 'X_Auth_Subject', 'you', 'X-Auth-Scope', 'all'],
     });
     expect([status, headers.get('x-upstream'), body]).toEqual([200, 'yes', 'echo ']);
-    const request = lastArrived();
-    expect(request?.line).toBe('GET /orders/1?a=b');
-    expect(request?.headers).toMatchObject({
+    expect(upstream.received.at(-1)).toMatchObject({ method: 'GET', target: '/orders/1?a=b' });
+    expect(lastHeaders(upstream)).toMatchObject({
       'x-auth-client': 'shop',
       'x-auth-scope': 'read:messages',
       'x-auth-issuer': provider.issuer,
@@ -82,13 +51,7 @@ describe('portcullis gate --upstream', () => {
       'x-forwarded-for': '127.0.0.1',
       via: '1.1 portcullis',
     });
-    expect(request?.headers.authorization).toBeUndefined();
-    expect(Object.keys(request?.headers ?? {})).not.toContain('x_auth_subject');
-  });
-
-  it('a body → arrives', async () => {
-    const { body } = await send(gate.url, '/orders/1', { method: 'POST', headers: bearer(token), body: 'hello' });
-    expect(body).toBe('echo hello');
+    for (const name of ['authorization', 'x_auth_subject']) expect(lastHeaders(upstream)).not.toHaveProperty(name);
   });
 
   it.each([
@@ -98,14 +61,14 @@ describe('portcullis gate --upstream', () => {
     ['an ambiguous path', '/closed/../healthz', [], 400],
     ['a path in another spelling', '/healthz/%2e%2e/closed', [], 400],
   ] as const)('%s → refused, and the upstream hears nothing', async (_claim, path, headers, expected) => {
-    const before = arrived.length;
+    const before = upstream.received.length;
     const { status } = await send(gate.url, path, { headers });
     expect(status).toBe(expected);
-    expect(arrived.length).toBe(before);
+    expect(upstream.received.length).toBe(before);
   });
 
   it('an unknown expectation → 417 with a reason; the upstream gets nothing', async () => {
-    const before = arrived.length;
+    const before = upstream.received.length;
     const { status, headers, body } = await send(gate.url, '/healthz', { headers: ['Expect', 'tea'] });
     expect([status, JSON.parse(body)]).toMatchObject([417, { detail: { error: 'invalid_request' } }]);
     const id = headers.get('x-request-id');
@@ -113,74 +76,44 @@ describe('portcullis gate --upstream', () => {
       reason: 'unmet_expectation',
       rule: 'unmatched',
     });
-    expect(arrived.length).toBe(before);
+    expect(upstream.received.length).toBe(before);
   });
 
   it('a URL in the request line → its path arrives if the URL names the host of Host, else 400', async () => {
     const { host } = new URL(gate.url);
     await send(gate.url, `http://${host}/healthz?a=b`);
-    expect(lastArrived()?.line).toBe('GET /healthz?a=b');
-    const before = arrived.length;
+    expect(upstream.received.at(-1)?.target).toBe('/healthz?a=b');
+    const before = upstream.received.length;
     expect((await send(gate.url, 'http://other.example/healthz')).status).toBe(400);
-    expect(arrived.length).toBe(before);
-  });
-
-  it('an open rule → all identity headers are empty', async () => {
-    await send(gate.url, '/healthz', { headers: ['X-Auth-Subject', 'you'] });
-    expect(lastArrived()?.headers).toMatchObject({ 'x-auth-subject': '', 'x-auth-client': '', 'x-auth-scope': '' });
+    expect(upstream.received.length).toBe(before);
   });
 
   it('forward: ["authorization"] → the upstream gets the token', async () => {
     await send(gate.url, '/deep', { headers: bearer(token) });
-    expect(lastArrived()?.headers.authorization).toBe(`Bearer ${token}`);
+    expect(lastHeaders(upstream)['authorization']).toBe(`Bearer ${token}`);
   });
 
   it('mode: report → passes with its Authorization and without an identity', async () => {
     const { status } = await send(gate.url, '/watched', { headers: bearer(token) });
     expect(status).toBe(200);
-    expect(lastArrived()?.headers).toMatchObject({ authorization: `Bearer ${token}`, 'x-auth-subject': '' });
-  });
-
-  it('DPoP → once; a replay is refused, and the proof stays here', async () => {
-    const bound = await provider.sign({ cnf: { jkt: client.jkt } });
-    const prove = (nonce?: string): readonly string[] => [
-      ...['Authorization', `DPoP ${bound}`],
-      ...['DPoP', client.prove(bound, { url: `${gate.url}/bound`, ...(nonce !== undefined && { nonce }) })],
-    ];
-    // Right after a start a proof needs a nonce of this start; the answer brings it.
-    const asked = await send(gate.url, '/bound', { headers: prove() });
-    const headers = prove(asked.headers.get('dpop-nonce'));
-    const first = await send(gate.url, '/bound', { headers });
-    expect(first.status).toBe(200);
-    expect(lastArrived()?.headers).not.toHaveProperty('dpop');
-    expect((await send(gate.url, '/bound', { headers })).status).toBe(401);
+    expect(lastHeaders(upstream)).toMatchObject({ authorization: `Bearer ${token}`, 'x-auth-subject': '' });
   });
 
   it('a WebSocket → authorized like any request, then forwarded', async () => {
-    upstream.on('upgrade', (incoming, socket) => {
-      arrived.push({ line: `upgrade ${incoming.url}`, headers: incoming.headers, body: '' });
+    upstream.interceptUpgrade = (socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnever');
-    });
+      return true;
+    };
     const ask = (more: string): Promise<string> =>
       sendRaw(
         Number(new URL(gate.url).port),
         `GET /orders/ws HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${more}\r\n`,
       );
-    const before = arrived.length;
+    const before = upstream.received.length;
     expect(await ask('')).toMatch(/^HTTP\/1\.1 401 /);
-    expect(arrived.length).toBe(before);
+    expect(upstream.received.length).toBe(before);
     expect(await ask(`Authorization: Bearer ${token}\r\n`)).toMatch(/^HTTP\/1\.1 403 [\s\S]*never$/);
-    expect(lastArrived()?.headers['x-auth-client']).toBe('shop');
-  });
-
-  it('two Host headers → 400 before authorization, and the connection ends', async () => {
-    const before = arrived.length;
-    const answer = await sendRaw(
-      Number(new URL(gate.url).port),
-      'GET /healthz HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a.example\r\n\r\n',
-    );
-    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
-    expect(arrived.length).toBe(before);
+    expect(lastHeaders(upstream)['x-auth-client']).toBe('shop');
   });
 
   it('each request → one line in the log and one in the metrics, by its rule; none is left in flight', async () => {
@@ -210,7 +143,7 @@ describe('portcullis gate --upstream', () => {
   });
 });
 
-/** Starts a gate whose rules differ by host; its upstream echoes nothing, so what arrived is read from `arrived`. */
+/** Starts a gate whose rules differ by host. */
 const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise<OpenedGate> =>
   openGate(
     provider,
@@ -223,14 +156,15 @@ const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise
         { id: 'address', hosts: ['[2001:db8::1]'], path: '/**', access: 'open' },
       ],
     },
-    { UPSTREAM: upstreamUrl, ...environment },
+    { UPSTREAM, ...environment },
   );
 /** The status, and the hosts that the upstream saw. */
 const reach = async ({ url }: OpenedGate, head: string): Promise<readonly unknown[]> => {
-  const before = arrived.length;
+  const before = upstream.received.length;
   const answer = await sendRaw(Number(new URL(url).port), `${head}\r\nConnection: close\r\n\r\n`);
-  const seen = arrived.slice(before).map(({ headers }) => [headers.host, headers['x-forwarded-host']]);
-  return [Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]), ...seen.flat()];
+  const seen =
+    upstream.received.length === before ? [] : ['host', 'x-forwarded-host'].map((name) => lastHeaders(upstream)[name]);
+  return [Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]), ...seen];
 };
 const seenAs = (host: string): readonly unknown[] => [200, host, host];
 
@@ -279,19 +213,13 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
       [403],
     ],
     ['a list', viaAdmin('X-Forwarded-Host: public.example, admin.example'), [400]],
-    ['a list of one name', viaAdmin('X-Forwarded-Host: public.example,public.example'), [400]],
-    ['a list with an empty value', viaAdmin('X-Forwarded-Host: public.example,'), [400]],
     ['two lines', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Host: admin.example'), [400]],
-    ['two lines in two cases', viaAdmin('X-Forwarded-Host: public.example', 'x-forwarded-host: public.example'), [400]],
-    ['a second line that is empty', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Host:'), [400]],
     ['an empty line', viaAdmin('X-Forwarded-Host:'), [400]],
-    ['a list of schemes', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Proto: https, http'), [400]],
     [
       'two schemes',
       viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Proto: https', 'X-Forwarded-Proto: https'),
       [400],
     ],
-    ['a list of prefixes', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /a, /b'), [400]],
     [
       'two prefixes',
       viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /a', 'X-Forwarded-Prefix: /a'),
@@ -316,12 +244,9 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
 
   it('a WebSocket → the upstream sees the host of the rule', async () => {
     const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
-    const seen = new Promise<string | undefined>((resolve) => {
-      upstream.prependOnceListener('upgrade', ({ headers: { host } }) => resolve(host));
-    });
     const head = viaAdmin('X-Forwarded-Host: public.example', 'Connection: Upgrade', 'Upgrade: websocket', key);
     await sendRaw(Number(new URL(trusting.url).port), `${head}\r\n\r\n`);
-    expect(await seen).toBe('public.example');
+    expect(lastHeaders(upstream)['host']).toBe('public.example');
   });
 
   it('a proof → compared with the host of the rule', async () => {
@@ -341,7 +266,7 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
     const nonce = (await prove('https://public.example/bound')).headers.get('dpop-nonce');
     expect((await prove('https://admin.example/bound', nonce)).status).toBe(401);
     expect((await prove('https://public.example/bound', nonce)).status).toBe(200);
-    expect(lastArrived()?.headers.host).toBe('public.example');
+    expect(lastHeaders(upstream)['host']).toBe('public.example');
   });
 });
 
@@ -358,20 +283,5 @@ describe('a peer that is not trusted', () => {
     } finally {
       await gate.stop();
     }
-  });
-});
-
-describe('settings', () => {
-  it.each([
-    ['an upstream with a path', { UPSTREAM: 'http://127.0.0.1:1/api' }],
-    ['an upstream without a scheme', { UPSTREAM: 'localhost:3000' }],
-    ['no time', { UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '0' }],
-  ])('%s → exit 78', async (_claim, environment) => {
-    const started: Promise<OpenedService> = openService({
-      command: 'gate',
-      args: ['--issuer', provider.issuer, '--audience', provider.audience],
-      environment,
-    });
-    await expect(started).rejects.toThrow(/UPSTREAM/);
   });
 });

@@ -1,40 +1,33 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { awaitReady } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates } from '../support/tls.ts';
 
-let provider: TestProvider;
-let upstream: Server;
-let upstreamUrl: string;
-let folder: string;
-let token: string;
 const client = createDpopClient();
-
-beforeAll(async () => {
-  [provider, folder] = await Promise.all([startTestProvider(), mkdtemp(join(tmpdir(), 'portcullis-gate-settings-'))]);
-  upstream = createServer((incoming, outgoing) => outgoing.end(`host ${incoming.headers.host}`));
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
-  token = await provider.sign({ cnf: { jkt: client.jkt } });
-});
-afterAll(async () => {
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-gate-settings-'));
+afterAll(() => {
   client.close();
-  upstream?.closeAllConnections();
-  upstream?.close();
-  await Promise.all([provider?.close(), rm(folder, { recursive: true })]);
+  rmSync(folder, { recursive: true });
 });
+const provider = await useTestProvider();
+const upstream = await useUpstream();
+upstream.answer = (incoming, outgoing) => void outgoing.end(`host ${incoming.headers.host}`);
+const upstreamUrl = `http://${upstream.address}`;
+const token = await provider.sign({ cnf: { jkt: client.jkt } });
 
 const start = (environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<OpenedGate> =>
   openGate(
@@ -63,7 +56,7 @@ function call(gate: OpenedGate, { htu, path, host = 'api.example', nonce, ...res
   return send(gate.url, path, { headers: ['Host', host, 'Authorization', `DPoP ${token}`, 'DPoP', proof] });
 }
 
-describe('settings of the gate', { timeout: 40_000 }, () => {
+describe('settings of the gate', () => {
   it('EXTERNAL_URL, as the proxy → proofs are compared with it; rules are found by Host, which is forwarded', async () => {
     const EXTERNAL_URL = 'https://shop.example/v1';
     const gate = await start({ UPSTREAM: upstreamUrl, EXTERNAL_URL }, { hosts: ['inner.example'] });

@@ -1,63 +1,40 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { afterAll, expect, it } from 'vitest';
+import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
+import { useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-numbers-'));
-let provider: TestProvider;
-let upstream: Server;
-let gate: OpenedGate;
-let arrived: IncomingHttpHeaders = {};
-
-beforeAll(async () => {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const keyFile = join(folder, 'signing.pem');
-  writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  upstream = createServer((incoming, outgoing) => {
-    arrived = incoming.headers;
-    outgoing.end();
-  });
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  provider = await startTestProvider();
-  const rules = {
-    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-    identity: { 'X-Tenant': 'tenant', 'X-Of': ['of', 'ids'] },
-    assertion: { issuer: 'https://gate.example/', audience: 'upstream', header: 'X-Signed', claims: ['tenant', 'of'] },
-    rules: [
-      { id: 'one', path: '/one', when: "token.tenant == '9007199254740992'" },
-      { id: 'any', path: '/any' },
-      {
-        ...{ id: 'app', path: '/app' },
-        when: "request.headers['x-app'] == 'a, b' && !('x-drop' in request.headers) && request.client_ip == '127.0.0.1'",
-      },
-    ],
-  };
-  const { port } = upstream.address() as AddressInfo; // a TCP server has an address of this shape
-  gate = await openGate(provider, rules, {
-    UPSTREAM: `http://127.0.0.1:${port}`,
-    ASSERTION_KEY: keyFile,
-    LOG_IDENTITY: 'plain',
-  });
-});
-afterAll(async () => {
-  await gate?.stop();
-  upstream?.close();
-  await provider?.close();
-  rmSync(folder, { recursive: true });
-});
+const keyFile = join(folder, 'signing.pem');
+const { privateKey } = generateKeyPairSync('ed25519');
+writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+afterAll(() => rmSync(folder, { recursive: true }));
+const provider = await useTestProvider();
+const upstream = await useUpstream();
+const rules = {
+  issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+  identity: { 'X-Tenant': 'tenant', 'X-Of': ['of', 'ids'] },
+  assertion: { issuer: 'https://gate.example/', audience: 'upstream', header: 'X-Signed', claims: ['tenant', 'of'] },
+  rules: [
+    { id: 'one', path: '/one', when: "token.tenant == '9007199254740992'" },
+    { id: 'any', path: '/any' },
+    {
+      ...{ id: 'app', path: '/app' },
+      when: "request.headers['x-app'] == 'a, b' && !('x-drop' in request.headers) && request.client_ip == '127.0.0.1'",
+    },
+  ],
+};
+const settings = { UPSTREAM: `http://${upstream.address}`, ASSERTION_KEY: keyFile, LOG_IDENTITY: 'plain' };
+const gate = await useGate(provider, rules, settings);
 
 async function call(path: string, tenant: string) {
   const edit = (json: string) => json.replace(/"#"/g, tenant);
   const token = await provider.sign({ tenant: '#', client_id: '#', of: { ids: [1, '#'] } }, { edit });
-  arrived = {};
   return send(gate.url, path, { headers: ['Authorization', `Bearer ${token}`] });
 }
 
@@ -66,15 +43,15 @@ it.each(['9007199254740993', '1e400', '1.0000000000000000001'])(
   async (digits) => {
     expect(await call('/any', digits)).toMatchObject({ status: 200 });
     const of = [1, digits];
-    expect(arrived).toMatchObject({ 'x-tenant': digits, 'x-of': JSON.stringify(of) });
-    expect(decodeJwt(String(arrived['x-signed']))).toMatchObject({ tenant: digits, of: { ids: of } });
+    expect(lastHeaders(upstream)).toMatchObject({ 'x-tenant': digits, 'x-of': JSON.stringify(of) });
+    expect(decodeJwt(String(lastHeaders(upstream)['x-signed']))).toMatchObject({ tenant: digits, of: { ids: of } });
   },
 );
 
 it('claim 1E3 → as JavaScript writes it', async () => {
   expect(await call('/any', '1E3')).toMatchObject({ status: 200 });
-  expect(arrived).toMatchObject({ 'x-tenant': '1000', 'x-of': '[1,1000]' });
-  expect(decodeJwt(String(arrived['x-signed']))).toMatchObject({ tenant: 1000, of: { ids: [1, 1000] } });
+  expect(lastHeaders(upstream)).toMatchObject({ 'x-tenant': '1000', 'x-of': '[1,1000]' });
+  expect(decodeJwt(String(lastHeaders(upstream)['x-signed']))).toMatchObject({ tenant: 1000, of: { ids: [1, 1000] } });
 });
 
 it('rule for 9007199254740992 → 9007199254740993 is refused, and the log has its digits', async () => {
@@ -92,7 +69,7 @@ it('condition on headers → the values that the upstream gets', async () => {
   const token = await provider.sign({});
   const headers = ['Authorization', `Bearer ${token}`, 'X-App', 'a', 'Connection', 'X-Drop', 'X-Drop', '1'];
   expect(await send(gate.url, '/app', { headers: [...headers, 'x-app', 'b'] })).toMatchObject({ status: 200 });
-  expect(arrived).toMatchObject({ 'x-app': 'a, b' });
+  expect(lastHeaders(upstream)).toMatchObject({ 'x-app': 'a, b' });
   expect(await send(gate.url, '/app', { headers })).toMatchObject({ status: 403 });
   const line = await gate.findLog(({ rule, status }) => rule === 'app' && status === 403);
   expect(line).toMatchObject({ reason: 'condition_not_met', received: [expect.stringMatching(/^\S+ = #/)] });

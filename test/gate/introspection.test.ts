@@ -2,30 +2,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { ServiceStartError } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
-let opaque: ListeningIssuer;
-let folder: string;
-let secretFile: string;
-let environment: Readonly<Record<string, string>>;
-
-beforeAll(async () => {
-  [provider, opaque] = await Promise.all([startTestProvider(), createTestIssuer().listen()]);
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-introspection-'));
-  secretFile = join(folder, 'secret');
-  const caFile = join(folder, 'ca.pem');
-  await writeFile(caFile, `${provider.ca}\n${opaque.ca}`);
-  await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
-  environment = { NODE_EXTRA_CA_CERTS: caFile };
-});
-afterAll(async () => {
-  await Promise.all([provider?.close(), opaque?.close()]);
-  await rm(folder, { recursive: true });
-});
+const provider = await useTestProvider();
+const opaque = await createTestIssuer().listen();
+const folder = await mkdtemp(join(tmpdir(), 'portcullis-introspection-'));
+afterAll(() => Promise.all([opaque.close(), rm(folder, { recursive: true })]));
+const secretFile = join(folder, 'secret');
+await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
+const environment = { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') };
+await writeFile(environment.NODE_EXTRA_CA_CERTS, `${provider.ca}\n${opaque.ca}`);
 
 const writeRules = (introspection: object = {}) => ({
   issuers: {
@@ -60,7 +49,6 @@ describe('opaque tokens at the gate', () => {
   };
 
   beforeAll(async () => {
-    await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
     gate = await openGate(provider, writeRules(), { ...environment });
     await gate.findLog(({ event }) => event === 'keys_fetched');
   });

@@ -1,37 +1,27 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { afterAll, expect, it } from 'vitest';
+import { useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { sendLogout } from '../support/logout.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
-let gate: OpenedGate;
-let folder: string;
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-entries-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const provider = await useTestProvider();
+const entry = { issuer: provider.issuer, audience: provider.audience };
+const rule = (id: string) => ({ id, path: `/${id}`, issuers: [id], scopes: ['read'] });
+const rules = {
+  // The last entry has none of the provider's keys.
+  issuers: { plain: entry, scp: { ...entry, scopeClaim: 'scp' }, other: { ...entry, algorithms: ['ES256'] } },
+  rules: [rule('plain'), rule('scp'), rule('other')],
+};
+const audit = { AUDIT_LOG: join(folder, 'audit.jsonl'), LOG_IDENTITY: 'plain' };
+const gate = await useGate(provider, rules, { ...audit, LOGOUT_CLIENTS: 'app' });
+await gate.findLog(({ event }) => event === 'keys_fetched');
 
 const now = () => Math.floor(Date.now() / 1000);
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-entries-'));
-  const entry = { issuer: provider.issuer, audience: provider.audience };
-  const rule = (id: string) => ({ id, path: `/${id}`, issuers: [id], scopes: ['read'] });
-  const rules = {
-    // The last entry has none of the provider's keys.
-    issuers: { plain: entry, scp: { ...entry, scopeClaim: 'scp' }, other: { ...entry, algorithms: ['ES256'] } },
-    rules: [rule('plain'), rule('scp'), rule('other')],
-  };
-  const audit = { AUDIT_LOG: join(folder, 'audit.jsonl'), LOG_IDENTITY: 'plain' };
-  gate = await openGate(provider, rules, { ...audit, LOGOUT_CLIENTS: 'app' });
-  await gate.findLog(({ event }) => event === 'keys_fetched');
-});
-afterAll(async () => {
-  await gate?.stop();
-  await provider?.close();
-  rmSync(folder, { recursive: true });
-});
-
 const ask = async (path: string, token: string) =>
   (await gate.ask({ path, headers: ['Authorization', `Bearer ${token}`] })).status;
 const lines = (): readonly Record<string, unknown>[] =>
@@ -64,9 +54,6 @@ it('an entry whose algorithms no key has → degraded, while the others are read
 it('a logout token that the keys of one of the entries verify → ends the session for all', async () => {
   const token = await provider.sign({ sid: 's1', scope: 'read', scp: ['read'] });
   expect([await ask('/plain', token), await ask('/scp', token)]).toEqual([200, 200]);
-  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-  const claims = { aud: 'app', sid: 's1', jti: 'j1', iat: now(), exp: now() + 60, scope: undefined, events };
-  const body = new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
-  expect((await fetch(`${gate.url}/backchannel-logout`, { method: 'POST', body })).status).toBe(200);
+  expect(await sendLogout(provider, gate, 's1')).toBe(200);
   expect([await ask('/plain', token), await ask('/scp', token)]).toEqual([401, 401]);
 });

@@ -2,72 +2,62 @@ import { createServer } from 'node:http';
 import { get } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
-let gate: OpenedGate;
-let keyServer: ReturnType<typeof createServer>;
 let fetches = 0;
-
-beforeAll(async () => {
-  provider = await startTestProvider();
-  const { issuer, audience, jwksUri } = provider;
-  // The keys of the provider again, over plain http, for an issuer of another name.
-  const published = await new Promise<string>((resolve, reject) => {
-    get(jwksUri, { ca: provider.ca, family: 4 }, (response) => resolve(text(response))).on('error', reject);
-  });
-  keyServer = createServer((incoming, outgoing) => {
-    if (incoming.url !== '/keys') {
-      outgoing.writeHead(500).end();
-      return;
-    }
-    fetches++;
-    outgoing.writeHead(200, { 'content-type': 'application/json' }).end(published);
-  });
-  await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve));
-  const { port } = keyServer.address() as AddressInfo; // it listens on TCP
-  const issuers = {
-    scp: { issuer, audience, scopeClaim: 'scp', permissionsClaim: ['realm_access', 'roles'] },
-    clients: { issuer, clientIds: ['shop'], audience },
-    cid: {
-      ...{
-        issuer,
-        audience,
-        clientIds: ['shop'],
-        clientIdClaim: 'cid',
-        permissionsClaim: [['rights'], ['a', 'roles']],
-      },
-    },
-    literal: { issuer, audience: 'unchecked' },
-    placed: { issuer: 'https://elsewhere.example/', audience, jwksUri },
-    plain: { issuer: 'http://plain.example/', audience, jwksUri: `http://127.0.0.1:${port}/keys`, insecure: true },
-    away: { issuer: 'https://away.example/', audience, jwksUri: `http://127.0.0.1:${port}/away`, insecure: true },
-  };
-  const rules = [
-    { id: 'scp', path: '/scp', issuers: ['scp'], scopes: ['read'] },
-    { id: 'roles', path: '/roles', issuers: ['scp'], permissions: ['admin'] },
-    { id: 'clients', path: '/clients', issuers: ['clients'] },
-    { id: 'cid', path: '/cid', issuers: ['cid'], permissions: ['admin', 'reader'] },
-    { id: 'literal', path: '/literal', issuers: ['literal'] },
-    { id: 'placed', path: '/placed', issuers: ['placed'] },
-    { id: 'plain', path: '/plain', issuers: ['plain'] },
-    { id: 'away', path: '/away', issuers: ['away'] },
-    { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
-  ];
-  gate = await openGate(provider, { issuers, rules });
-  // On a busy machine the first fetch may take long.
-  for (const each of [issuer, 'https://elsewhere.example/', 'http://plain.example/']) {
-    await gate.findLog(({ event, issuer: of }) => event === 'keys_fetched' && of === each);
+const provider = await useTestProvider();
+const { issuer, audience, jwksUri } = provider;
+// The keys of the provider again, over plain http, for an issuer of another name.
+const published = await new Promise<string>((resolve, reject) => {
+  get(jwksUri, { ca: provider.ca, family: 4 }, (response) => resolve(text(response))).on('error', reject);
+});
+const keyServer = createServer((incoming, outgoing) => {
+  if (incoming.url !== '/keys') {
+    outgoing.writeHead(500).end();
+    return;
   }
+  fetches++;
+  outgoing.writeHead(200, { 'content-type': 'application/json' }).end(published);
 });
-afterAll(async () => {
-  await gate?.stop();
-  keyServer?.close();
-  await provider?.close();
-});
+await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve));
+const { port } = keyServer.address() as AddressInfo; // it listens on TCP
+const issuers = {
+  scp: { issuer, audience, scopeClaim: 'scp', permissionsClaim: ['realm_access', 'roles'] },
+  clients: { issuer, clientIds: ['shop'], audience },
+  cid: {
+    ...{
+      issuer,
+      audience,
+      clientIds: ['shop'],
+      clientIdClaim: 'cid',
+      permissionsClaim: [['rights'], ['a', 'roles']],
+    },
+  },
+  literal: { issuer, audience: 'unchecked' },
+  placed: { issuer: 'https://elsewhere.example/', audience, jwksUri },
+  plain: { issuer: 'http://plain.example/', audience, jwksUri: `http://127.0.0.1:${port}/keys`, insecure: true },
+  away: { issuer: 'https://away.example/', audience, jwksUri: `http://127.0.0.1:${port}/away`, insecure: true },
+};
+const rules = [
+  { id: 'scp', path: '/scp', issuers: ['scp'], scopes: ['read'] },
+  { id: 'roles', path: '/roles', issuers: ['scp'], permissions: ['admin'] },
+  { id: 'clients', path: '/clients', issuers: ['clients'] },
+  { id: 'cid', path: '/cid', issuers: ['cid'], permissions: ['admin', 'reader'] },
+  { id: 'literal', path: '/literal', issuers: ['literal'] },
+  { id: 'placed', path: '/placed', issuers: ['placed'] },
+  { id: 'plain', path: '/plain', issuers: ['plain'] },
+  { id: 'away', path: '/away', issuers: ['away'] },
+  { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
+];
+afterAll(() => keyServer.close());
+const gate = await useGate(provider, { issuers, rules });
+// On a busy machine the first fetch may take long.
+for (const each of [issuer, 'https://elsewhere.example/', 'http://plain.example/']) {
+  await gate.findLog(({ event, issuer: of }) => event === 'keys_fetched' && of === each);
+}
 
 const ask = async (path: string, claims: object) =>
   (await gate.ask({ path, headers: ['Authorization', `Bearer ${await provider.sign({ ...claims })}`] })).status;

@@ -7,6 +7,7 @@ import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
@@ -48,6 +49,16 @@ const bypasses: readonly (readonly [string, Request])[] = [
     },
   ],
   ['OPTIONS with a body', { head: `OPTIONS /mcp HTTP/1.1\r\n${json}${length}`, body: message, status: 400 }],
+  ...['Mcp_Name: delete-x', 'Mcp.Method: tools/list', 'Content_Encoding: gzip'].map(
+    (alias): readonly [string, Request] => [
+      `${alias}, which CGI reads with a hyphen`,
+      {
+        head: `POST /mcp HTTP/1.1\r\n${alias}\r\n${json}Content-Length: ${readMessage.length}\r\n`,
+        body: readMessage,
+        status: 400,
+      },
+    ],
+  ),
   [
     'a WebSocket handshake',
     {
@@ -77,27 +88,12 @@ const bypasses: readonly (readonly [string, Request])[] = [
 ];
 
 describe('ways past the message', () => {
-  const arrived: string[] = [];
   let provider: TestProvider;
-  let upstream: Server;
+  let upstream: RecordingUpstream;
   let gate: OpenedGate;
 
   beforeAll(async () => {
-    upstream = createServer((incoming, outgoing) => {
-      text(incoming).then(
-        (body) => {
-          arrived.push(`${incoming.method} ${body}`);
-          outgoing.end('ok');
-        },
-        () => {},
-      ); // a body that was cut off
-    });
-    upstream.on('upgrade', (_incoming, socket) => {
-      arrived.push('upgrade');
-      socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n');
-    });
-    await once(upstream.listen(0, '127.0.0.1'), 'listening');
-    provider = await startTestProvider();
+    [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
     const rule = { path: '/mcp', preflight: 'allow', mcp: maps };
     gate = await openGate(
       provider,
@@ -109,14 +105,12 @@ describe('ways past the message', () => {
           { id: 'watched', ...rule, path: '/watched', mode: 'report' },
         ],
       },
-      { UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, TUNNEL_TIMEOUT: '1' }, // it listens on TCP
+      { UPSTREAM: `http://${upstream.address}`, TUNNEL_TIMEOUT: '1' },
     );
-  }, 30_000);
+  });
   afterAll(async () => {
     await gate?.stop();
-    upstream?.closeAllConnections();
-    upstream?.close();
-    await provider?.close();
+    await Promise.all([upstream?.close(), provider?.close()]);
   });
 
   async function ask({ head, body = '' }: Request, withToken = true): Promise<string> {
@@ -128,13 +122,13 @@ describe('ways past the message', () => {
   }
 
   it.each(bypasses)('%s → refused, and nothing reaches the upstream', async (_way, request) => {
-    arrived.length = 0;
+    upstream.received.length = 0;
     expect(statusOf(await ask(request))).toBe(request.status);
-    expect(arrived).toEqual([]);
+    expect(upstream.received).toEqual([]);
   });
 
   it('OPTIONS with a body, without a token → 401, without a body → the upstream', async () => {
-    arrived.length = 0;
+    upstream.received.length = 0;
     const preflight = 'Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n';
     for (const path of ['/mcp', '/plain']) {
       const head = `OPTIONS ${path} HTTP/1.1\r\n${preflight}${json}`;
@@ -142,9 +136,9 @@ describe('ways past the message', () => {
       const chunked = { head: `${head}Transfer-Encoding: chunked\r\n`, body: '1\r\na\r\n0\r\n\r\n', status: 401 };
       expect(statusOf(await ask(chunked, false))).toBe(401);
     }
-    expect(arrived).toEqual([]);
+    expect(upstream.received).toEqual([]);
     expect(statusOf(await ask({ head: `OPTIONS /mcp HTTP/1.1\r\n${preflight}`, status: 200 }, false))).toBe(200);
-    expect(arrived).toEqual(['OPTIONS ']);
+    expect(upstream.received).toMatchObject([{ method: 'OPTIONS', body: '' }]);
   });
 
   it('the same in report mode → counted', async () => {

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, request as requestHttp, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { request as requestHttp } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { lastHeaders, type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
@@ -20,32 +21,16 @@ const maps = {
 };
 
 describe('as the proxy', () => {
-  interface Arrived {
-    readonly line: string;
-    readonly headers: IncomingHttpHeaders;
-    readonly body: string;
-  }
-  const arrived: Arrived[] = [];
   let provider: TestProvider;
-  let upstream: Server;
-  let upstreamUrl: string;
+  let upstream: RecordingUpstream;
   let gate: OpenedGate;
   let flagged: OpenedService;
   const resource = 'http://localhost:9/mcp';
 
   beforeAll(async () => {
-    upstream = createServer((incoming, outgoing) => {
-      text(incoming).then(
-        (body) => {
-          arrived.push({ line: `${incoming.method} ${incoming.url}`, headers: incoming.headers, body });
-          outgoing.end(`${body.length}`);
-        },
-        () => {}, // a body that was cut off
-      );
-    });
-    await once(upstream.listen(0, '127.0.0.1'), 'listening');
-    upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
-    provider = await startTestProvider();
+    [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
+    upstream.answer = (_, outgoing) => void outgoing.end(`${upstream.received.at(-1)?.body.length}`);
+    const upstreamUrl = `http://${upstream.address}`;
     const issuers = { staff: { issuer: provider.issuer, audience: resource } };
     const rules = [
       { id: 'mcp', path: '/mcp', scopes: ['mcp'], implies: { admin: ['files:write', 'mcp'] }, mcp: maps },
@@ -60,13 +45,11 @@ describe('as the proxy', () => {
       args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', upstreamUrl],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
     });
-  }, 30_000);
+  });
   afterAll(async () => {
     await gate?.stop();
     await flagged?.stop();
-    upstream?.closeAllConnections();
-    upstream?.close();
-    await provider?.close();
+    await Promise.all([upstream?.close(), provider?.close()]);
   });
 
   interface Post {
@@ -80,9 +63,9 @@ describe('as the proxy', () => {
     const claims = { scope, aud: resource, tenant: 'acme' };
     const token = scope === null ? [] : ['Authorization', `Bearer ${await provider.sign(claims)}`];
     const sent = typeof body === 'string' ? body : JSON.stringify(body);
-    const before = arrived.length;
+    const before = upstream.received.length;
     const answer = await send(to ?? gate.url, path, { method: 'POST', headers: [...token, ...headers], body: sent });
-    return { ...answer, arrived: arrived.slice(before), sent };
+    return { ...answer, arrived: upstream.received.slice(before), sent };
   }
 
   it.each<readonly [string, unknown, string | null, string, number]>([
@@ -128,7 +111,7 @@ describe('as the proxy', () => {
     const body = `  {"jsonrpc":"2.0", "id":1, "method":"tools\\/call","params":{"name":"list","arguments":{"n":1e2}}}\n`;
     const { arrived: got } = await post(body);
     expect(got[0]?.body).toBe(body);
-    expect(got[0]?.headers['content-length']).toBe(String(Buffer.byteLength(body)));
+    expect(lastHeaders(upstream)['content-length']).toBe(String(Buffer.byteLength(body)));
     const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
     const chunked = requestHttp(`${gate.url}/mcp`, {
       method: 'POST',
@@ -143,8 +126,8 @@ describe('as the proxy', () => {
     chunked.flushHeaders();
     const [response] = (await once(chunked, 'response')) as [import('node:http').IncomingMessage];
     expect([response.statusCode, await text(response), continued]).toEqual([200, String(body.length), 1]);
-    expect(arrived.at(-1)?.headers['transfer-encoding']).toBe('chunked');
-    expect(arrived.at(-1)?.headers.expect).toBeUndefined();
+    expect(lastHeaders(upstream)).toMatchObject({ 'transfer-encoding': 'chunked' });
+    expect(lastHeaders(upstream)['expect']).toBeUndefined();
   });
 
   it('a body above 1 MiB → 413; in report mode it passes complete', async () => {
@@ -176,14 +159,21 @@ describe('as the proxy', () => {
     ]);
   });
 
-  it('a message that stops arriving → 408 upload_timeout, and the next request is served', async () => {
+  it.each([
+    ['that stops arriving', 0],
+    ['that never completes', 50],
+  ])('a message %s → 408 upload_timeout, and the next request is served', async (_name, milliseconds) => {
     const token = await provider.sign({ scope: 'mcp', aud: resource });
     const { port } = new URL(gate.url);
     const socket = connect(Number(port), '127.0.0.1');
     socket.write(
-      `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id":`,
+      `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"id":`,
     );
-    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /);
+    const sending = milliseconds > 0 ? setInterval(() => socket.write(' '), milliseconds) : undefined;
+    const [head] = await once(socket, 'data');
+    clearInterval(sending);
+    socket.destroy();
+    expect(String(head)).toMatch(/^HTTP\/1\.1 408 /);
     expect((await post(call('list'))).status).toBe(200);
   });
 
@@ -288,6 +278,16 @@ describe('beside a proxy, with trustHeaders', () => {
     // Go compares these bytes with the UTF-8 of the body, Node decodes them as ISO 8859-1.
     ['a name beyond ASCII', headers('tools/call', 'l\u00c3\u00b6schen'), 'mcp_header_mismatch'],
     ['an alias of the name', { ...headers('tools/call', 'list'), Mcp_Name: 'delete-all' }, 'mcp_headers_missing'],
+    [
+      'an alias of the name in CGI',
+      { ...headers('tools/call', 'list'), 'Mcp.Name': 'delete-all' },
+      'mcp_headers_missing',
+    ],
+    [
+      'an alias of the revision',
+      { ...headers('tools/list'), "MCP-Protocol'Version": '2025-11-25' },
+      'mcp_headers_missing',
+    ],
     ['an alias of the method', { ...headers('tools/list'), mcp_method: 'tools/call' }, 'mcp_headers_missing'],
     ['a method twice', headers('tools/call, tools/list', 'list'), 'mcp_headers_missing'],
     ['a method twice, joined by another proxy', headers('tools/list,tools/call', 'list'), 'mcp_headers_missing'],
@@ -329,6 +329,13 @@ it.each<readonly [string, object, object, string]>([
   ['access deny', { access: 'deny', mcp: maps }, {}, 'validates no token, so "mcp" has no effect'],
   ['a key that is not a prefix', { mcp: { tools: { 'a*b': {} } } }, {}, 'neither a name nor a prefix'],
   ['an empty key', { mcp: { tools: { '': {} } } }, {}, 'neither a name nor a prefix'],
+  [
+    'an entry of a tool that the schema drops',
+    { mcp: { tools: { prototype: { scopes: ['x'] }, '*': {} } } },
+    {},
+    'cannot be a name',
+  ],
+  ['a scope that the schema drops', { mcp: maps, implies: { constructor: ['x'] } }, {}, 'cannot be a name'],
   ['a URI not in normal form', { mcp: { resources: { 'HTTPS://a.example/b': {} } } }, {}, 'https://a.example/b'],
   ['an unknown requirement', { mcp: { tools: { a: { scope: 'x' } } } }, {}, 'scope'],
   ['an empty list of actors', { actor: [] }, {}, '"actor" is not valid.'],

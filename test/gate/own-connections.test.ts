@@ -1,13 +1,18 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Proxied, type ProxiedOptions, type RawUpstream, startProxied, startRawUpstream } from './proxied.ts';
+import {
+  keep,
+  type Proxied,
+  type ProxiedOptions,
+  type RawUpstream,
+  startProxied,
+  startRawUpstream,
+} from './proxied.ts';
 
-const open: { close(): Promise<void> }[] = [];
 const clients: Socket[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const client of clients.splice(0)) client.destroy();
-  for (const each of open.splice(0).toReversed()) await each.close();
 });
 
 /** The user of each connection, as a server with NTLM has it. */
@@ -17,16 +22,16 @@ const reply = (body: string, more = ''): string =>
 
 /** A server that authenticates connections: the first `Authorization` of one names its user until its end. */
 async function stage(options: Partial<ProxiedOptions> = {}, more = ''): Promise<[RawUpstream, Proxied]> {
-  const upstream = await startRawUpstream((socket, arrived) => {
-    if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
-    const heads = arrived.split(/(?=(?:GET|POST|HEAD) \/)/);
-    const user = /^authorization: (.*)$/im.exec(heads.at(-1) ?? '')?.[1];
-    if (user !== undefined) users.set(socket, user);
-    socket.write(reply(users.get(socket) ?? 'nobody', more));
-  });
-  open.push(upstream);
-  const proxied = await startProxied({ upstream: upstream.url, credentials: 'forward', ...options });
-  open.push(proxied);
+  const upstream = keep(
+    await startRawUpstream((socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
+      const heads = arrived.split(/(?=(?:GET|POST|HEAD) \/)/);
+      const user = /^authorization: (.*)$/im.exec(heads.at(-1) ?? '')?.[1];
+      if (user !== undefined) users.set(socket, user);
+      socket.write(reply(users.get(socket) ?? 'nobody', more));
+    }),
+  );
+  const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward', ...options }));
   return [upstream, proxied];
 }
 
@@ -78,7 +83,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
     await (await connectTo(proxied))(authenticate('Authorization: NTLM me\r\n'));
     expect(upstream.sockets.size).toBe(1);
     clients.pop()?.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
   });
 
   it.each(['NTLM', 'Negotiate', 'Basic realm="a", Negotiate', 'ntlm TlRM'])(
@@ -116,7 +121,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
     const other = await ask('203.0.113.1');
     const all = [];
     for (let i = 0; i < 5; i++) all.push(await ask('203.0.113.2'));
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(3), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(3), 20_000);
     expect(await other(get('X-Client: 203.0.113.1\r\n'))).toBe('NTLM 203.0.113.1');
     expect(await all[4]?.(get('X-Client: 203.0.113.2\r\n'))).toBe('NTLM 203.0.113.2');
     expect(await all[0]?.(get('X-Client: 203.0.113.2\r\n'))).toBe('nobody');
@@ -127,7 +132,7 @@ it('the proxy closes → own connections end', async () => {
   const [upstream, proxied] = await stage();
   await (await connectTo(proxied))(get('Authorization: NTLM me\r\n'));
   proxied.proxy.retire();
-  await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+  await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
 });
 
 describe('an idle connection that the upstream closes as a request arrives', () => {
@@ -146,17 +151,17 @@ describe('an idle connection that the upstream closes as a request arrives', () 
     ['GET after a byte of its response', get(), get('X-Byte: 1\r\n'), 502],
   ])('%s → once more if safe, and no byte was received', async (name, first, second, status) => {
     const counts = new Map<Socket, number>();
-    const upstream = await startRawUpstream((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
-      const count = (counts.get(socket) ?? 0) + 1;
-      counts.set(socket, count);
-      if (count === 1) socket.write(name === 'HEAD' && counts.size > 1 ? reply('') : reply('ok'));
-      else if (arrived.includes('X-Byte')) socket.end('H');
-      else socket.destroy();
-    });
-    open.push(upstream);
-    const proxied = await startProxied({ upstream: upstream.url, credentials: 'forward' });
-    open.push(proxied);
+    const upstream = keep(
+      await startRawUpstream((socket, arrived) => {
+        if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
+        const count = (counts.get(socket) ?? 0) + 1;
+        counts.set(socket, count);
+        if (count === 1) socket.write(name === 'HEAD' && counts.size > 1 ? reply('') : reply('ok'));
+        else if (arrived.includes('X-Byte')) socket.end('H');
+        else socket.destroy();
+      }),
+    );
+    const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward' }));
     const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
     clients.push(socket);
     socket.write(first);
@@ -169,10 +174,10 @@ describe('an idle connection that the upstream closes as a request arrives', () 
 
   it.each([get(), get(authorization)])('that closes every time → once more, then 502', async (request) => {
     let count = 0;
-    const upstream = await startRawUpstream((socket) => (count++ === 0 ? socket.write(reply('ok')) : socket.destroy()));
-    open.push(upstream);
-    const proxied = await startProxied({ upstream: upstream.url, credentials: 'forward' });
-    open.push(proxied);
+    const upstream = keep(
+      await startRawUpstream((socket) => (count++ === 0 ? socket.write(reply('ok')) : socket.destroy())),
+    );
+    const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward' }));
     const one = await connectTo(proxied);
     await one(request);
     expect(await one(request)).toContain('error');

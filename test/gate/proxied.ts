@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type ServerOpts, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import type { AccessError } from '../../src/core/failures.ts';
 import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
@@ -10,7 +11,7 @@ import { errorBodyFormats } from '../../src/core/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/core/refusal/refusal.ts';
 import { Refused } from '../../src/core/refused.ts';
 import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
-import { createReverseProxy, type ReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
+import { createExamine, createReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */
@@ -75,7 +76,7 @@ export async function startRawUpstream(respond: Respond, options: ServerOpts = {
 /** A proxy behind the listener of the gate. */
 export interface Proxied {
   readonly port: number;
-  readonly proxy: ReverseProxy;
+  readonly proxy: Awaited<ReturnType<typeof createReverseProxy>>;
   /** Reasons of refusals, in their order. */
   readonly refused: string[];
   readonly cut: string[];
@@ -113,11 +114,12 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     ...rest
   } = options;
   const proxy = await createReverseProxy({ ...rest, ...(tunnelTimeout !== undefined && { tunnelTimeout }) });
+  const examine = createExamine();
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
     challenge: { style: 'full', mode: 'off', realm: 'api', proofAlgorithms: [] },
     errorBody: errorBodyFormats.detail,
-    statuses: new Map(),
+    insufficientScopeStatus: 403,
     readExternalUrl,
     issueNonce: () => undefined,
   });
@@ -131,7 +133,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
       outgoing.end(body);
     };
-    const framing = proxy.examine(incoming, outgoing);
+    const framing = examine(incoming, outgoing);
     if (framing instanceof Refused) {
       refuse(framing);
       return;
@@ -184,6 +186,18 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       await listener.close(0);
     },
   };
+}
+
+/** Closes a part at the end of the test, the last one first. */
+export function keep<T extends { close(): Promise<void> }>(one: T): T {
+  onTestFinished(() => one.close());
+  return one;
+}
+
+/** An upstream and a proxy before it, until the end of the test. */
+export async function stage(respond: Respond, options: Partial<ProxiedOptions> = {}) {
+  const upstream = keep(await startRawUpstream(respond));
+  return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
 }
 
 /** Sends bytes as they are, and reads until the proxy closes the connection. */

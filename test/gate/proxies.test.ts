@@ -1,99 +1,53 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
+import { type Answer, type RequestOptions, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer, startEdge } from '../support/proxy-server.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+import { startTestProvider, useTestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
 
-let provider: TestProvider;
-let certificates: TestCertificates;
-let gate: OpenedGate;
-let upstream: RecordingUpstream;
-let token: string;
-let bound: string;
 const client = createDpopClient();
+afterAll(() => client.close());
+const provider = await useTestProvider();
+const certificates = await createTestCertificates();
+const upstream = await useUpstream();
 const nonceSecret = 'a secret of more than thirty-two bytes, for tests';
 
-beforeAll(async () => {
-  [provider, certificates, upstream] = await Promise.all([
-    startTestProvider(),
-    createTestCertificates(),
-    startRecordingUpstream(),
-  ]);
-  const rules = [
-    { id: 'public', path: '/public/**', access: 'open' },
-    { id: 'foo-bar', path: '/foo/*/bar', access: 'open' },
-    { id: 'admin', path: '/admin/**', access: 'deny' },
-    { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
-    { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
-    { id: 'all', path: '/**' },
-    { id: 'write', path: '/orders/**', methods: ['POST'], scopes: ['write:orders'] },
-    {
-      ...{ id: 'tenants', path: '/t/{tenant}', methods: ['GET', 'PUT'] },
-      when: `token.tenant == path.tenant && request.path == '/t/' + path.tenant && request.method == 'GET' &&
-        request.host.startsWith('localhost') && request.client_ip == '127.0.0.1' && request.headers.traceparent == 'a, b' &&
-        !['authorization', 'cookie', 'x-auth-subject', 'x-forwarded-for'].exists(name, name in request.headers)`,
-    },
-  ];
-  gate = await openGate(
-    provider,
-    { issuers: { staff: { issuer: provider.issuer, audience: provider.audience } }, rules },
-    { DPOP_NONCE_SECRET: nonceSecret },
-  );
-  await passStart();
-  // On a busy machine the first fetch may take long.
-  await gate.findLog(({ event }) => event === 'keys_fetched');
-  token = await provider.sign({ client_id: 'shop' });
-  bound = await provider.sign({ client_id: 'shop', cnf: { jkt: client.jkt } });
-});
-afterAll(async () => {
-  client.close();
-  await Promise.all([gate?.stop(), upstream?.close()]);
-  await provider?.close();
-});
+const rules = [
+  { id: 'public', path: '/public/**', access: 'open' },
+  { id: 'foo-bar', path: '/foo/*/bar', access: 'open' },
+  { id: 'admin', path: '/admin/**', access: 'deny' },
+  { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
+  { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
+  { id: 'all', path: '/**' },
+  { id: 'write', path: '/orders/**', methods: ['POST'], scopes: ['write:orders'] },
+  {
+    ...{ id: 'tenants', path: '/t/{tenant}', methods: ['GET', 'PUT'] },
+    when: `token.tenant == path.tenant && request.path == '/t/' + path.tenant && request.method == 'GET' &&
+      request.host.startsWith('localhost') && request.client_ip == '127.0.0.1' && request.headers.traceparent == 'a, b' &&
+      !['authorization', 'cookie', 'x-auth-subject', 'x-forwarded-for'].exists(name, name in request.headers)`,
+  },
+];
+const issuers = { staff: { issuer: provider.issuer, audience: provider.audience } };
+const gate = await useGate(provider, { issuers, rules }, { DPOP_NONCE_SECRET: nonceSecret });
+await passStart();
+// On a busy machine the first fetch may take long.
+await gate.findLog(({ event }) => event === 'keys_fetched');
+const token = await provider.sign({ client_id: 'shop' });
+const bound = await provider.sign({ client_id: 'shop', cnf: { jkt: client.jkt } });
 
-interface Answer {
-  readonly status: number;
-  readonly headers: NodeJS.Dict<string | string[]>;
-  readonly body: string;
-}
-
-interface Call {
-  readonly method?: string;
-  readonly headers?: readonly string[];
-  readonly body?: string;
-}
-
-/** A call of a client: the path goes out as it is. */
-function call(edge: ProxyServer, path: string, { method = 'GET', headers = [], body }: Call = {}): Promise<Answer> {
-  const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))];
-  return new Promise((resolve, reject) => {
-    const host = headers[0] === 'Host' ? [] : ['Host', `localhost:${edge.port}`];
-    const all = [...host, ...headers, ...length];
-    const outgoing = request(
-      { host: 'localhost', port: edge.port, path, method, headers: all, ca: certificates.ca, agent: false, family: 4 },
-      (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk;
-        });
-        response.on('error', reject);
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }));
-      },
-    );
-    outgoing.on('error', reject).end(body);
-  });
-}
+/** A call of a client: the path goes out unchanged. */
+const call = (edge: ProxyServer, path: string, options: RequestOptions = {}): Promise<Answer> =>
+  send(edge.origin, path, { ca: certificates.ca, ...options });
 
 const bearer = (value: string): readonly string[] => ['Authorization', `Bearer ${value}`];
 const proven = (url: string): readonly string[] => Object.entries(client.headers(bound, { url })).flat();
@@ -199,7 +153,7 @@ for (const name of gateEdgeNames) {
       expect(upstream.received.at(-1)).toMatchObject({ method: 'POST', body });
       const refused = await call(edge, '/orders', { method: 'POST', headers: bearer(token), body });
       expect(refused.status).toBe(403);
-      expect(refused.headers['www-authenticate']).toContain('scope="write:orders"');
+      expect(refused.headers.get('www-authenticate')).toContain('scope="write:orders"');
     });
 
     it.each([
@@ -282,12 +236,12 @@ for (const name of gateEdgeNames) {
       const answer = await call(edge, path, { headers });
       expect(answer.status).toBe(status);
       expect(JSON.parse(answer.body)).toMatchObject({ detail: { error } });
-      expect(answer.headers['content-type']).toContain('application/json');
-      const challenge = answer.headers['www-authenticate'] ?? '';
+      expect(answer.headers.get('content-type')).toContain('application/json');
+      const challenge = answer.headers.get('www-authenticate') ?? '';
       expect(/^Bearer realm=.*, DPoP realm=/.test(String(challenge))).toBe(status === 401);
       // One header, not two of them.
       expect(String(challenge).match(/Bearer realm=/g) ?? []).toHaveLength(status === 401 ? 1 : 0);
-      expect(answer.headers['x-request-id']).toMatch(/./);
+      expect(answer.headers.get('x-request-id')).toMatch(/./);
     });
 
     it('DPoP: the URL of the client passes once; a replay, the URL of the gate and of the upstream do not', async () => {
@@ -296,7 +250,7 @@ for (const name of gateEdgeNames) {
       expect(await call(edge, '/private?q=1', { headers })).toMatchObject({ status: 200 });
       const replay = await call(edge, '/private?q=1', { headers });
       expect(replay.status).toBe(401);
-      expect(replay.headers['www-authenticate']).toContain('invalid_dpop_proof');
+      expect(replay.headers.get('www-authenticate')).toContain('invalid_dpop_proof');
       for (const other of [
         `${gate.url}/forward-auth`,
         `http://${upstream.address}/private`,
@@ -329,7 +283,7 @@ for (const name of gateEdgeNames) {
           };
           const got = await call(edge, '/private', { headers: bearer(token) });
           expect(got).toMatchObject({ status, body: 'from the upstream' });
-          expect(got.headers['x-upstream']).toBe('yes');
+          expect(got.headers.get('x-upstream')).toBe('yes');
         }
       } finally {
         upstream.answer = answer;
@@ -404,13 +358,13 @@ for (const name of gateEdgeNames) {
         const foreign = await away.sign({ aud: 'a' });
         const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
         expect(unavailable.status).toBe(503);
-        expect(unavailable.headers['retry-after']).toBe('5');
+        expect(unavailable.headers.get('retry-after')).toBe('5');
         expect(JSON.parse(unavailable.body)).toMatchObject({ detail: { error: 'temporarily_unavailable' } });
 
         const url = `https://localhost:${edge.port}/x`;
         const first = await call(edge, '/x', { headers: proven(url) });
         expect(first.status).toBe(401);
-        const nonce = String(first.headers['dpop-nonce']);
+        const nonce = String(first.headers.get('dpop-nonce'));
         expect(nonce).toMatch(/^[\w-]{20,}/);
         const headers = Object.entries(client.headers(bound, { url, nonce })).flat();
         expect(await call(edge, '/x', { headers })).toMatchObject({ status: 200 });

@@ -1,36 +1,26 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { describe, expect, it } from 'vitest';
+import { useGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let provider: TestProvider;
-let gate: OpenedGate;
-
+const provider = await useTestProvider();
 const bound = { id: 'bound', path: '/bound/**', dpop: 'required' };
 const usual = { id: 'usual', path: '/**' };
 const watched = { ...bound, id: 'watched', path: '/watched', mode: 'report' };
 const open = { id: 'open', path: '/open', access: 'open' };
 
-beforeAll(async () => {
-  provider = await startTestProvider();
-  // Nothing listens there.
-  gate = await openGate(provider, write([{ ...open, id: 'first' }]), { REPLAY_STORE: 'redis://127.0.0.1:1' });
-  await gate.findLog(({ event }) => event === 'keys_fetched');
-});
-afterAll(async () => {
-  await gate?.stop();
-  await provider?.close();
-});
-
 const write = (rules: readonly object[]) => {
   const { issuer, audience } = provider;
   return { issuers: { staff: { issuer, audience } }, rules };
 };
+// Nothing listens there.
+const gate = await useGate(provider, write([{ ...open, id: 'first' }]), { REPLAY_STORE: 'redis://127.0.0.1:1' });
+await gate.findLog(({ event }) => event === 'keys_fetched');
 const ask = (): Promise<Answer> => send(gate.adminUrl ?? '', '/readyz');
 const generation = async (): Promise<number> =>
   Number(/^portcullis_rules_generation (\d+)$/m.exec(await gate.metrics())?.[1]);
 
-describe('readiness of the gate while Redis is away', { timeout: 60_000 }, () => {
+describe('readiness of the gate while Redis is away', () => {
   it.each<[string, readonly object[], number]>([
     ['Bearer is accepted', [usual], 200],
     ['by one of two rules', [bound, usual], 200],

@@ -163,6 +163,8 @@ describe.each(Object.entries(requests))('%s: a head', (client, request) => {
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n',
     ],
     ['identity', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nbody'],
+    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
+    ['HTTP/0.9', 'hello\r\n\r\n'],
     ['lines that end with LF', 'HTTP/1.1 200 OK\nContent-Length: 4\n\nbody'],
     ['a byte order mark', '\xef\xbb\xbfHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody'],
     ['more than 64 KiB', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(65_536)}\r\nContent-Length: 4\r\n\r\nbody`],

@@ -1,7 +1,8 @@
 import { connect } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
+  keep,
   ok,
   type Proxied,
   type ProxiedOptions,
@@ -10,11 +11,6 @@ import {
   startProxied,
   startRawUpstream,
 } from './proxied.ts';
-
-const open: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const one of open.splice(0).toReversed()) await one.close();
-});
 
 /** Bytes that a client must not receive as the response to its request. */
 const stray = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
@@ -40,37 +36,41 @@ const delays = {
 };
 type Delay = keyof typeof delays;
 
-/** Responds to the first request with `first` and then the stray bytes, to the others with 200 after 150 ms. */
+/** Responds to the first request with `first` and then the stray bytes, to the others with 200 after these. */
 async function stage(
   first: string,
   when: Delay,
   options: Partial<ProxiedOptions> = {},
 ): Promise<[RawUpstream, Proxied]> {
   let isFirst = true;
-  const upstream = await startRawUpstream(async (socket, arrived) => {
-    if (!isWhole(arrived)) return;
-    if (!isFirst) {
-      await sleep(150);
-      socket.write(ok);
-      return;
-    }
-    isFirst = false;
-    const delay = delays[when];
-    socket.write(delay === undefined ? first + stray : first);
-    if (delay === undefined) return;
-    await delay();
-    socket.write(stray);
+  let follow = (): void => {};
+  const hasStrayed = new Promise<void>((resolve) => {
+    follow = resolve;
   });
-  open.push(upstream);
-  const proxied = await startProxied({ upstream: upstream.url, ...options });
-  open.push(proxied);
+  const upstream = keep(
+    await startRawUpstream(async (socket, arrived) => {
+      if (!isWhole(arrived)) return;
+      if (!isFirst) {
+        await hasStrayed.then(() => sleep(20));
+        socket.write(ok);
+        return;
+      }
+      isFirst = false;
+      const delay = delays[when];
+      socket.write(delay === undefined ? first + stray : first);
+      await delay?.();
+      if (delay !== undefined) socket.write(stray);
+      follow();
+    }),
+  );
+  const proxied = keep(await startProxied({ upstream: upstream.url, ...options }));
   return [upstream, proxied];
 }
 
-async function sendAndLeave(port: number, bytes: string): Promise<void> {
+async function sendAndLeave(port: number, bytes: string, upstream: RawUpstream): Promise<void> {
   const socket = connect(port, '127.0.0.1');
   socket.write(bytes);
-  await sleep(100);
+  await vi.waitFor(() => expect(upstream.arrivals.some(isWhole)).toBe(true), 20_000);
   socket.destroy();
 }
 
@@ -85,16 +85,16 @@ describe.each([
     ['a client that leaves', '', sendAndLeave],
   ])('%s → reset', async (_name, response, send) => {
     const errors: (string | undefined)[] = [];
-    const upstream = await startRawUpstream((socket, arrived) => {
-      if (!isWhole(arrived)) return;
-      socket.on('error', ({ code }: NodeJS.ErrnoException) => errors.push(code));
-      socket.write(response);
-    });
-    open.push(upstream);
-    const proxied = await startProxied({ upstream: upstream.url });
-    open.push(proxied);
-    await send(proxied.port, request);
-    await vi.waitFor(() => expect(errors).toEqual(['ECONNRESET']), 5000);
+    const upstream = keep(
+      await startRawUpstream((socket, arrived) => {
+        if (!isWhole(arrived)) return;
+        socket.on('error', ({ code }: NodeJS.ErrnoException) => errors.push(code));
+        socket.write(response);
+      }),
+    );
+    const proxied = keep(await startProxied({ upstream: upstream.url }));
+    await send(proxied.port, request, upstream);
+    await vi.waitFor(() => expect(errors).toEqual(['ECONNRESET']), 20_000);
   });
 });
 
@@ -121,7 +121,7 @@ describe.each([
     ])('after a body with %s → the connection ends before its next use', async (_name, response) => {
       const [upstream, proxied] = await stage(response, when);
       await sendRaw(proxied.port, request);
-      await sleep(100);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
       expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
       expect(upstream.arrivals).toHaveLength(2);
     });

@@ -135,10 +135,10 @@ describe('an upload that ends too early', () => {
     const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
     socket.write(`POST ${path} HTTP/1.1\r\nHost: api.example\r\n${rest}`);
     const findPlace = (): number => upstream.arrivals.findIndex((bytes) => bytes.includes(path));
-    await vi.waitFor(() => expect(findPlace()).toBeGreaterThanOrEqual(0), 5000);
+    await vi.waitFor(() => expect(findPlace()).toBeGreaterThanOrEqual(0), 20_000);
     const place = findPlace();
     socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
     await send('GET /next HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n', 'whole');
     expect(readArrivals(before).map(({ line }) => line)).toEqual(['GET /next HTTP/1.1']);
     expect(upstream.arrivals[place]?.slice(upstream.arrivals[place]?.indexOf(path))).not.toContain('/next');

@@ -1,36 +1,19 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   answerHeads,
+  keep,
   ok,
   type Proxied,
-  type ProxiedOptions,
-  type RawUpstream,
   type Respond,
   sendRaw,
   sendRawFor,
+  stage,
   startProxied,
   startRawUpstream,
 } from './proxied.ts';
-
-const open: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const one of open.splice(0).toReversed()) await one.close();
-});
-const keep = <T extends { close(): Promise<void> }>(one: T): T => {
-  open.push(one);
-  return one;
-};
-
-async function stage(
-  respond: Respond,
-  options: Partial<ProxiedOptions> = {},
-): Promise<{ readonly upstream: RawUpstream; readonly proxied: Proxied }> {
-  const upstream = keep(await startRawUpstream(respond));
-  return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
-}
 
 const key = randomBytes(16).toString('base64');
 const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
@@ -61,7 +44,7 @@ async function openTunnel(
   return {
     socket,
     async read(text) {
-      await vi.waitFor(() => expect(seen).toContain(text), 5000);
+      await vi.waitFor(() => expect(seen).toContain(text), 20_000);
       return seen;
     },
   };
@@ -83,8 +66,8 @@ describe('WebSocket', () => {
     );
     expect(proxied.proxy.inFlight()).toBe(1);
     tunnel.socket.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
   });
 
   it('header values outside ASCII → their bytes unchanged', async () => {
@@ -102,7 +85,7 @@ describe('WebSocket', () => {
     const closed = once(tunnel.socket, 'close');
     for (const socket of upstream.sockets) socket.end();
     await closed;
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
   });
 
   it('megabytes each way → all arrive, in order', async () => {
@@ -123,7 +106,7 @@ describe('WebSocket', () => {
       length += chunk.length;
     });
     socket.write(sent);
-    await vi.waitFor(() => expect(length).toBe(sent.length), 10_000);
+    await vi.waitFor(() => expect(length).toBe(sent.length), 20_000);
     expect(Buffer.concat(received).equals(sent)).toBe(true);
     socket.destroy();
   });
@@ -148,7 +131,7 @@ describe('WebSocket', () => {
     const bytes = Buffer.concat(received);
     expect(bytes.length).toBe(agreed.length + sent.length);
     expect(bytes.subarray(-sent.length).equals(sent)).toBe(true);
-  }, 30_000);
+  });
 
   it('a client that sends megabytes and closes, an upstream that reads later → all arrive', async () => {
     const sent = randomBytes(8 * 1024 * 1024);
@@ -169,7 +152,7 @@ describe('WebSocket', () => {
     socket.end(sent);
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(arrivedBytes).toBe(sent.length);
-  }, 30_000);
+  });
 
   it('a client that takes no byte for the time limit → closed, the upstream too', async () => {
     const { upstream, proxied } = await stage(
@@ -187,25 +170,23 @@ describe('WebSocket', () => {
     const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
     socket.pause();
     socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     socket.destroy();
-  }, 30_000);
+  });
 
-  it('a tunnel that is idle for its time limit → closed at both ends; one with traffic stays', {
-    timeout: 30_000,
-  }, async () => {
+  it('a tunnel that is idle for its time limit → closed at both ends; one with traffic stays', {}, async () => {
     const { upstream, proxied } = await stage(echo, { tunnelTimeout: 1 });
     const [idle, busy] = [await openTunnel(proxied), await openTunnel(proxied)];
     await Promise.all([idle.read('\r\n\r\n'), busy.read('\r\n\r\n')]);
     const traffic = setInterval(() => busy.socket.write('ping'), 100);
     await once(idle.socket, 'close');
     expect(busy.socket.closed).toBe(false);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 20_000);
     clearInterval(traffic);
     await once(busy.socket, 'close');
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
   });
 
   it.each(['client', 'upstream'])(
@@ -228,67 +209,63 @@ describe('WebSocket', () => {
         seen += String(chunk);
       });
       socket.write(handshake());
-      await vi.waitFor(() => expect(seen).toContain('101'), 5000);
+      await vi.waitFor(() => expect(seen).toContain('101'), 20_000);
       if (side === 'client') socket.end('last of the client');
-      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
       expect(seen + upstream.arrivals.join('')).toContain(`last of the ${side}`);
       // The side that has not closed notices it when it writes.
       const other = side === 'client' ? [...upstream.sockets][0] : socket;
       await vi.waitFor(() => {
         other?.write('x');
         expect(other?.destroyed).toBe(true);
-      }, 5000);
+      }, 20_000);
     },
   );
 
   it.each([
     ['an upstream that takes no byte', 'upstream', 0],
     ['a client that takes no byte, and sends all the time', 'client', 50],
-  ])(
-    '%s → few bytes are read from the other side, and both are closed',
-    async (_name, reader, interval) => {
-      let sent = 0;
-      const flood = (socket: Socket): void => {
-        const chunk = Buffer.alloc(65_536);
-        const write = (): void => {
-          while (!socket.destroyed && socket.write(chunk)) sent += chunk.length;
-        };
-        socket.on('drain', write);
-        write();
+  ])('%s → few bytes are read from the other side, and both are closed', async (_name, reader, interval) => {
+    let sent = 0;
+    const flood = (socket: Socket): void => {
+      const chunk = Buffer.alloc(65_536);
+      const write = (): void => {
+        while (!socket.destroyed && socket.write(chunk)) sent += chunk.length;
       };
-      const { upstream, proxied } = await stage(
-        (socket, arrived) => {
-          if (!arrived.includes('\r\n\r\n') || socket.listenerCount('drain') > 0) return;
-          socket.write(agreed);
-          if (reader === 'upstream') socket.pause();
-          else flood(socket);
-        },
-        { unreadTimeout: 1 },
-      );
-      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-      socket.write(handshake());
-      if (reader === 'upstream') socket.once('data', () => flood(socket));
-      else socket.pause();
-      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
-      const traffic = interval > 0 && setInterval(() => socket.write('ping'), interval);
-      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
-      if (traffic !== false) clearInterval(traffic);
-      // Kernel buffers of four sockets.
-      expect(sent).toBeLessThan(64 * 1024 * 1024);
-      for (const each of upstream.sockets) each.destroy();
-      socket.destroy();
-    },
-    30_000,
-  );
+      socket.on('drain', write);
+      write();
+    };
+    const { upstream, proxied } = await stage(
+      (socket, arrived) => {
+        if (!arrived.includes('\r\n\r\n') || socket.listenerCount('drain') > 0) return;
+        socket.write(agreed);
+        if (reader === 'upstream') socket.pause();
+        else flood(socket);
+      },
+      { unreadTimeout: 1 },
+    );
+    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    socket.write(handshake());
+    if (reader === 'upstream') socket.once('data', () => flood(socket));
+    else socket.pause();
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
+    const traffic = interval > 0 && setInterval(() => socket.write('ping'), interval);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    if (traffic !== false) clearInterval(traffic);
+    // Kernel buffers of four sockets.
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+    for (const each of upstream.sockets) each.destroy();
+    socket.destroy();
+  });
 
   it('the listener closes → tunnels end after the grace', async () => {
-    const { proxied } = await stage(echo);
+    const upstream = keep(await startRawUpstream(echo));
+    const proxied = await startProxied({ upstream: upstream.url });
     const tunnel = await openTunnel(proxied);
     await tunnel.read('\r\n\r\n');
     const closed = once(tunnel.socket, 'close');
     await proxied.close();
     await closed;
-    open.pop();
   });
 });
 
@@ -323,7 +300,7 @@ describe('an upgrade that is not agreed', () => {
     const answer = await sendRaw(proxied.port, `${handshake()}GET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n`);
     expect(answer).toMatch(expected);
     expect(upstream.arrivals.join('')).not.toContain('/admin');
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
   });
 
   it('the upstream is away → 502; too slow → 504', async () => {
@@ -341,7 +318,7 @@ describe('an upgrade that is not agreed', () => {
     const { upstream, proxied } = await stage((socket) => void socket.write(head200), { timeout: 0.3 });
     expect(await sendRaw(proxied.port, handshake())).toMatch(/abc\r\n$/);
     expect(proxied.cut).toEqual(['upstream_timeout']);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
   });
 
   it('200 that goes on, with pauses below the time limit → not cut', async () => {
@@ -375,13 +352,12 @@ describe('an upgrade that is not agreed', () => {
       const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
       socket.pause();
       socket.write(handshake());
-      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
+      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
       await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
       expect(sent).toBeLessThan(64 * 1024 * 1024);
       expect(proxied.proxy.inFlight()).toBe(0);
       socket.destroy();
     },
-    30_000,
   );
 
   it.each([
@@ -391,10 +367,10 @@ describe('an upgrade that is not agreed', () => {
     const { upstream, proxied } = await stage((socket) => void socket.write(bytes));
     const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
     socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/chat'), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/chat'), 20_000);
     if (bytes !== '') await once(socket, 'data');
     socket.end();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     socket.destroy();
   });
@@ -487,7 +463,7 @@ describe('an upgrade that is not agreed', () => {
     const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
     const cut = handshake().indexOf('Upgrade: websocket') + 3;
     socket.write(`GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n`);
-    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/slow'), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/slow'), 20_000);
     let seen = '';
     socket.on('data', (bytes) => {
       seen += bytes;
@@ -497,7 +473,7 @@ describe('an upgrade that is not agreed', () => {
     socket.write(handshake().slice(cut));
     expect(upstream.arrivals.join('')).not.toContain('/chat');
     respond();
-    await vi.waitFor(() => expect(seen).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /), 5000);
+    await vi.waitFor(() => expect(seen).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /), 20_000);
     socket.destroy();
   });
 

@@ -9,45 +9,26 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createTestCertificates } from '../support/tls.ts';
 import {
   answerHeads,
+  keep,
   ok,
   type Proxied,
   type ProxiedOptions,
-  type RawUpstream,
   type Respond,
   sendRaw,
   sendRawFor,
+  stage,
   startProxied,
   startRawUpstream,
 } from './proxied.ts';
-
-const open: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const one of open.splice(0).toReversed()) await one.close();
-});
-const keep = <T extends { close(): Promise<void> }>(one: T): T => {
-  open.push(one);
-  return one;
-};
-
-interface Scene {
-  readonly upstream: RawUpstream;
-  readonly proxied: Proxied;
-}
-
-async function stage(respond: Respond, options: Partial<ProxiedOptions> = {}): Promise<Scene> {
-  const upstream = keep(await startRawUpstream(respond));
-  return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
-}
 
 /** An upstream of node:http. */
 async function serve(listener: RequestListener, server: Server = createServer()): Promise<string> {
@@ -106,7 +87,7 @@ describe('a request', () => {
       const client = connect(proxied.port, '127.0.0.1');
       const head = `POST / HTTP/1.1\r\nHost: api.example\r\nX-Name: \xe9\r\n${length}\r\n\r\n`;
       client.write(Buffer.from(head, 'latin1'));
-      await vi.waitFor(() => expect(upstream.arrivals[0]).toMatch(/\r\nX-Name: \xe9\r\n[\s\S]*\r\n\r\n$/), 5000);
+      await vi.waitFor(() => expect(upstream.arrivals[0]).toMatch(/\r\nX-Name: \xe9\r\n[\s\S]*\r\n\r\n$/), 20_000);
       client.destroy();
     },
   );
@@ -122,7 +103,7 @@ describe('a request', () => {
     const trailers =
       'X-Checksum: abc\r\nX-Auth-Subject: you\r\nx_auth_subject: you\r\nHost: evil\r\n' +
       'Authorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a=b\r\n' +
-      'Content-Type: text/evil\r\n';
+      'Content-Type: text/evil\r\nMcp_Name: delete-x\r\n';
     const answer = await sendRaw(
       proxied.port,
       `POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n${trailers}\r\n`,
@@ -162,18 +143,6 @@ describe('a request', () => {
     await sendRaw(proxied.port, last('/', 'Authorization: DPoP a.b.c\r\nDPoP: d.e.f\r\n'));
     const arrived = [...(upstream.arrivals[0] ?? '').matchAll(/^(authorization|dpop):/gim)].map(([, name]) => name);
     expect(arrived).toEqual(expected);
-  });
-
-  it('header bytes outside ASCII → unchanged in both directions', async () => {
-    const { upstream, proxied } = await stage(
-      answerWith(
-        'HTTP/1.1 200 OK\r\nX-Name: \xe2\x82\xac\xfc\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n',
-      ),
-    );
-    const answer = await sendRaw(proxied.port, last('/', 'X-Name: \xe2\x82\xac\xfc\r\n'));
-    expect(upstream.arrivals[0]).toContain('X-Name: \xe2\x82\xac\xfc\r\n');
-    expect(answer).toContain('X-Name: \xe2\x82\xac\xfc\r\n');
-    expect(answer).toContain('Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n');
   });
 
   it('Expect: 100-continue → the upstream decides; its 100 comes back, and then the body goes', async () => {
@@ -245,20 +214,6 @@ describe('a response', () => {
     expect(bodyOf(answer)).toBe('3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n');
   });
 
-  it.each([
-    ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n', /^HTTP\/1\.1 200 OK\r\nContent-Length: 7\r\n/],
-    ['204', 'GET', 'HTTP/1.1 204 No Content\r\n\r\n', /^HTTP\/1\.1 204 No Content\r\n/],
-    ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', /^HTTP\/1\.1 304 Not Modified\r\nETag: "a"\r\n/],
-  ])('%s → without a body', async (_name, method, bytes, expected) => {
-    const { proxied } = await stage(answerWith(bytes));
-    const answer = await sendRaw(
-      proxied.port,
-      `${method} / HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n`,
-    );
-    expect(answer).toMatch(expected);
-    expect(bodyOf(answer)).toBe('');
-  });
-
   it('hop-by-hop headers and those that Connection names → stay behind', async () => {
     const { proxied } = await stage(
       answerWith(
@@ -277,25 +232,13 @@ describe('a response', () => {
     const first = await sendRawFor(proxied.port, get(), (answer) => answer.includes('data: 1'));
     expect(first).toMatch(/\r\nTransfer-Encoding: chunked\r\n/);
     // The client has gone, so nothing more is asked of the upstream.
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
   });
 
   it('only its head is there → comes at once', async () => {
     const { proxied } = await stage(answerWith('HTTP/1.1 200 OK\r\nX-Early: 1\r\nContent-Length: 3\r\n\r\n'));
     expect(await sendRawFor(proxied.port, get(), (answer) => answer.includes('\r\n\r\n'))).toContain('X-Early: 1');
-  });
-
-  it('103 → comes before it; other 1xx do not', async () => {
-    const { proxied } = await stage(
-      answerWith(
-        `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Other: 1\r\n\r\n${ok}`,
-      ),
-    );
-    const answer = await sendRaw(proxied.port, last());
-    expect(answer).toMatch(
-      /^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\nX-Other: 1\r\n\r\nHTTP\/1\.1 200 OK\r\n/,
-    );
   });
 
   const informed = {
@@ -325,7 +268,7 @@ describe('a response', () => {
     async ({ status, body }) => {
       const { request, inform, head } = informed[status as keyof typeof informed];
       const upstream = await serve(async (incoming, outgoing) => {
-        if (incoming.url === '/slow') return void setTimeout(() => outgoing.end('slow'), 400);
+        if (incoming.url === '/slow') return void setTimeout(() => outgoing.end('slow'), 50);
         inform(outgoing);
         await bodies[body]?.(outgoing);
       });
@@ -336,22 +279,9 @@ describe('a response', () => {
     },
   );
 
-  it.each([
-    ['HTTP/1.1, chunks', last(), '', /Trailer: X-End/],
-    ['HTTP/1.1, a length', last(), 'Content-Length: 2', /^(?!.*Trailer)/s],
-    ['HTTP/1.0, chunks', 'GET / HTTP/1.0\r\nHost: api.example\r\n\r\n', '', /^(?!.*Trailer)/s],
-    ['HEAD', last().replace('GET', 'HEAD'), '', /^(?!.*Trailer)/s],
-  ])('Trailer, %s → 200, and announced only where trailers can follow', async (_what, sent, length, expected) => {
-    const framed =
-      length === '' ? 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n' : `${length}\r\n\r\nok`;
-    const { proxied } = await stage((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n')) return;
-      const head = 'HTTP/1.1 200 OK\r\nTrailer: X-End\r\n';
-      socket.write(arrived.startsWith('HEAD') ? `${head}Content-Length: 2\r\n\r\n` : `${head}${framed}`);
-    });
-    const answer = await sendRaw(proxied.port, sent);
-    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-    expect(answer).toMatch(expected);
+  it('Trailer with a length → not announced, because no trailer can follow', async () => {
+    const { proxied } = await stage(answerWith('HTTP/1.1 200 OK\r\nTrailer: X-End\r\nContent-Length: 2\r\n\r\nok'));
+    expect(await sendRaw(proxied.port, last())).toMatch(/^HTTP\/1\.1 200 (?!.*Trailer)/s);
   });
 
   it('headers of the gate → replace headers of the upstream with the same name, except Vary', async () => {
@@ -434,33 +364,6 @@ describe('responses of one iteration', () => {
     expect(bodyOf(answer) === body).toBe(true);
   });
 
-  it('whole and small → each read has its own buffer; sent in one piece', async () => {
-    const pieces = vi.spyOn(Socket.prototype, '_writev');
-    const { upstream, proxied } = await stage(answerHeads());
-    const port = Number(new URL(upstream.url).port);
-    const texts: string[] = [];
-    const buffers = new Set<unknown>();
-    const { push } = Readable.prototype;
-    vi.spyOn(Readable.prototype, 'push').mockImplementation(function (this: Readable, chunk: Buffer | null, ...more) {
-      if (this instanceof Socket && this.remotePort === port && chunk !== null) {
-        // Read here: a buffer may be overwritten after its use (test/README.md).
-        texts.push(String(chunk));
-        buffers.add(chunk.buffer);
-      }
-      return push.call(this, chunk, ...more);
-    });
-    const client = connect(proxied.port, '127.0.0.1');
-    for (let i = 0; i < 2; i++) {
-      client.write(get());
-      expect(String((await once(client, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
-    }
-    client.destroy();
-    expect(texts).toEqual([ok, ok]);
-    expect(buffers.size).toBe(2);
-    expect(pieces).not.toHaveBeenCalled();
-    vi.restoreAllMocks();
-  });
-
   it('whole, in chunks, with a trailer → arrives so', async () => {
     const { proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n'),
@@ -474,24 +377,15 @@ describe('responses of one iteration', () => {
   it.each(['', '/slow'])('a head before its body, after "%s" → bytes of its values unchanged', async (earlier) => {
     const head = 'HTTP/1.1 200 OK\r\nX-Name: \xe9\r\nTransfer-Encoding: chunked\r\n\r\n';
     const { proxied } = await stage(async (socket, arrived) => {
-      if (/GET \/slow [\s\S]*\r\n\r\n$/.test(arrived)) await sleep(300);
+      if (/GET \/slow [\s\S]*\r\n\r\n$/.test(arrived)) await sleep(50);
       if (!/GET \/head [\s\S]*\r\n\r\n$/.test(arrived)) return void socket.write(ok);
       socket.write(Buffer.from(head, 'latin1'));
-      await sleep(earlier === '' ? 100 : 500);
+      await sleep(50);
       socket.write('3\r\nabc\r\n0\r\n\r\n');
     });
     const answer = await sendRaw(proxied.port, `${earlier === '' ? '' : get(earlier)}${last('/head')}`);
     expect(answer).toContain('\r\nX-Name: \xe9\r\n');
     expect(answer).toMatch(/\r\n3\r\nabc\r\n0\r\n\r\n$/);
-  });
-
-  it('several requests on one connection → responses in order', async () => {
-    const { proxied } = await stage((socket, arrived) => {
-      const [, path = ''] = /GET (\S+) [\s\S]*\r\n\r\n$/.exec(arrived.slice(arrived.lastIndexOf('GET'))) ?? [];
-      if (path !== '') socket.write(whole(path));
-    });
-    const answer = await sendRaw(proxied.port, `${get('/1')}${get('/2')}${get('/3')}${last('/4')}`);
-    expect([...answer.matchAll(/\r\n\r\n(\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3', '/4']);
   });
 });
 
@@ -509,7 +403,7 @@ describe('a connection that is used again and again', () => {
     for (let answer = ''; answer.split('HTTP/1.1 200').length <= count; ) answer += String(await once(client, 'data'));
     const [socket] = sockets;
     expect(sockets.size).toBe(1);
-    await vi.waitFor(() => expect(socket?.listenerCount('close')).toBeLessThan(10), 5000);
+    await vi.waitFor(() => expect(socket?.listenerCount('close')).toBeLessThan(10), 20_000);
     client.destroy();
   });
 });
@@ -518,11 +412,12 @@ describe('back-pressure', () => {
   const megabyte = Buffer.alloc(1024 * 1024, 'x');
   /** Waits until a number no longer grows. */
   async function settle(read: () => number): Promise<number> {
-    for (let before = -1; ; ) {
+    for (let before = -1, equal = 0; ; ) {
       const now = read();
-      if (now > 0 && now === before) return now;
+      equal = now > 0 && now === before ? equal + 1 : 0;
+      if (equal === 6) return now;
       before = now;
-      await sleep(300);
+      await sleep(50);
     }
   }
 
@@ -565,7 +460,7 @@ describe('back-pressure', () => {
     const received = await Promise.all(
       callers.map(async (path, index) => {
         const [response] = await once(request({ port: proxied.port, path }).end(), 'response');
-        await sleep(20 * index);
+        await sleep(5 * index);
         return text(response);
       }),
     );
@@ -620,11 +515,11 @@ describe('back-pressure', () => {
     const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
     client.pause();
     client.write(get());
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     client.destroy();
-  }, 30_000);
+  });
 });
 
 describe('a client that does not read, and an upstream that ends the connection', () => {
@@ -654,7 +549,7 @@ describe('a client that does not read, and an upstream that ends the connection'
     const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
     client.pause().write(last());
     await ended;
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 10_000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     const body = bodyOf(await text(client.setEncoding('latin1')));
     return { received: body.replace(/[^x]/g, '').length, isWhole: body.endsWith('\r\n0\r\n\r\n'), written, proxied };
   }
@@ -690,7 +585,7 @@ describe('the pool', () => {
     const { upstream, proxied } = await stage(answerWith(ok, 'close'));
     for (let i = 0; i < 3; i++) {
       expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     }
   });
 
@@ -724,12 +619,15 @@ describe('the pool', () => {
       socket.write(request('/held', client));
       return socket;
     });
-    await vi.waitFor(() => expect(upstream.arrivals.filter((bytes) => bytes.includes('/held'))).toHaveLength(2), 5000);
+    await vi.waitFor(
+      () => expect(upstream.arrivals.filter((bytes) => bytes.includes('/held'))).toHaveLength(2),
+      20_000,
+    );
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(503);
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8:0:1::3')))).toBe(200);
     expect(proxied.refused).toEqual(['upstream_overloaded']);
     for (const socket of held) socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(200);
   });
 
@@ -744,21 +642,22 @@ describe('the pool', () => {
     );
     await vi.waitFor(
       () => expect(upstream.arrivals.filter((bytes) => bytes.includes('\r\n\r\n'))).toHaveLength(3),
-      5000,
+      20_000,
     );
     for (const client of clients) client.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
   });
 });
 
 describe('failures', () => {
   const slow = { timeout: 0.3 };
-
-  it.each([
+  const forms: [string, string][] = [
     ['GET', last()],
     ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s, no listener → 502 in the configured body, immediately', async (_name, bytes) => {
+  ];
+
+  it.each(forms)('%s, no listener → 502 in the configured body, immediately', async (_name, bytes) => {
     const upstream = await startRawUpstream(() => {});
     await upstream.close();
     const proxied = keep(await startProxied({ upstream: upstream.url }));
@@ -770,20 +669,14 @@ describe('failures', () => {
     expect(proxied.refused).toEqual(['upstream_unavailable']);
   });
 
-  it.each([
-    ['GET', last()],
-    ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s, no response in time → 504', async (_name, bytes) => {
+  it.each(forms)('%s, no response in time → 504', async (_name, bytes) => {
     const { proxied, upstream } = await stage(() => {}, slow);
     expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(504);
     expect(proxied.refused).toEqual(['upstream_timeout']);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
   });
 
-  it.each([
-    ['GET', last()],
-    ['POST', post('hello', 'Connection: close\r\n')],
-  ])(
+  it.each(forms)(
     '%s, the response stops in the middle → the connection is cut, and never ends as if it were complete',
     async (_name, bytes) => {
       const { proxied } = await stage((socket) => {
@@ -796,9 +689,8 @@ describe('failures', () => {
     },
   );
 
-  it.each([
-    ['GET', last()],
-    ['POST', post('hello', 'Connection: close\r\n')],
+  it.each<[string, string]>([
+    ...forms,
     [
       'WebSocket',
       get('/', 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'),
@@ -844,7 +736,7 @@ describe('failures', () => {
   it('the upstream dies in a response after another one → cut', async () => {
     const { proxied } = await stage((socket, arrived) => {
       if (!arrived.includes('GET /cut')) {
-        setTimeout(() => socket.write(ok), 100);
+        setTimeout(() => socket.write(ok), 50);
         return;
       }
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
@@ -853,44 +745,8 @@ describe('failures', () => {
     const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
     socket.resume();
     socket.write('GET /late HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\n');
-    await vi.waitFor(() => expect(proxied.cut).toEqual(['upstream_unavailable']), 5000);
-    await vi.waitFor(() => expect(socket.closed).toBe(true), 5000);
-  });
-
-  it.each([
-    [
-      'both framings',
-      'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
-    ],
-    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd'],
-    ['a coding besides chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'],
-    ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nabc'],
-    ['a bare CR in a header', 'HTTP/1.1 200 OK\r\nX-A: a\rX-B: b\r\nContent-Length: 0\r\n\r\n'],
-    ['a space before a colon', 'HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc'],
-    ['a folded header', 'HTTP/1.1 200 OK\r\nX-A: a\r\n b\r\nContent-Length: 0\r\n\r\n'],
-    ['a status of no meaning', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
-    ['an upgrade not requested', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
-    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
-    ['headers over 64 KiB', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}\r\nContent-Length: 0\r\n\r\n`],
-    ['HTTP/0.9', 'hello\r\n\r\n'],
-  ])('the response has %s → 502, without any part of it', async (_name, bytes) => {
-    const { proxied } = await stage((socket, arrived) => {
-      if (arrived.endsWith('\r\n\r\n') || arrived.endsWith('hello')) socket.end(Buffer.from(bytes, 'latin1'));
-    });
-    for (const sent of [last(), post('hello', 'Connection: close\r\n')]) {
-      const answer = await sendRaw(proxied.port, sent);
-      expect(statusOf(answer)).toBe(502);
-      expect(answer).not.toContain('abc');
-    }
-    expect(proxied.refused).toEqual(['upstream_unavailable', 'upstream_unavailable']);
-  });
-
-  it('an unrequested second response → not the response to the next request', async () => {
-    const { proxied } = await stage(answerWith(`${ok}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison`));
-    for (let i = 0; i < 5; i++) {
-      const answer = await sendRaw(proxied.port, last());
-      expect(answer).not.toContain('poison');
-    }
+    await vi.waitFor(() => expect(proxied.cut).toEqual(['upstream_unavailable']), 20_000);
+    await vi.waitFor(() => expect(socket.closed).toBe(true), 20_000);
   });
 
   it('more requests than the limit in flight → 503 with Retry-After; later ones pass', async () => {
@@ -905,12 +761,12 @@ describe('failures', () => {
       socket.write(get());
       return socket;
     });
-    await vi.waitFor(() => expect(upstream.arrivals.filter(Boolean)).toHaveLength(2), 5000);
+    await vi.waitFor(() => expect(upstream.arrivals.filter(Boolean)).toHaveLength(2), 20_000);
     const refused = await sendRaw(proxied.port, last('/fine'));
     expect(statusOf(refused)).toBe(503);
     expect(refused).toMatch(/\r\nretry-after: 5\r\n/i);
     for (const socket of waiting) socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
     expect(statusOf(await sendRaw(proxied.port, last('/fine')))).toBe(200);
   });
 
@@ -921,7 +777,7 @@ describe('failures', () => {
       const response = await sendRaw(proxied.port, `POST / HTTP/1.1\r\nHost: a\r\n${rest}`);
       expect(statusOf(response)).toBe(408);
       expect(proxied.refused).toEqual(['upload_timeout']);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
       expect(proxied.proxy.inFlight()).toBe(0);
     },
   );
@@ -936,7 +792,7 @@ describe('failures', () => {
     const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n');
     for (const byte of '012345678') {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sleep(50);
       socket.write(byte);
     }
     expect(statusOf(await text(socket))).toBe(200);

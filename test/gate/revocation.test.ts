@@ -1,57 +1,36 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
+import { startRecordingUpstream } from '../support/gate-edge.ts';
 import { openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { sendLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-const websocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
-const now = (): number => Math.floor(Date.now() / 1000);
-let provider: TestProvider;
+const provider = await useTestProvider();
+const folder = useFolder();
 const closers: (() => unknown)[] = [];
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
 const token = (sid: string, claims: object = {}) => provider.sign({ sid, sub: 'ann', ...claims });
 
-/** Sends a logout token of the session; returns the status. */
-async function endSession(service: OpenedService, sid: string): Promise<number> {
-  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-  const claims = { aud: 'app', sid, jti: sid, iat: now(), exp: now() + 60, scope: undefined, events };
-  const body = new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
-  return (await fetch(`${service.url}/backchannel-logout`, { method: 'POST', body })).status;
-}
+const endSession = (service: OpenedService, sid: string) => sendLogout(provider, service, sid);
 
-/** An upstream that agrees to upgrades, and knows `If-None-Match`; counts requests by kind. */
+/** An upstream that knows `If-None-Match`. */
 async function startUpstream() {
-  const arrived = { requests: 0, upgrades: 0 };
-  const server = createServer((incoming, outgoing) => {
-    arrived.requests++;
-    incoming.resume();
+  const upstream = await startRecordingUpstream();
+  closers.push(upstream.close);
+  upstream.answer = (incoming, outgoing) => {
     const isKnown = incoming.headers['if-none-match'] === '"1"';
     outgoing.writeHead(isKnown ? 304 : 200, { etag: '"1"', 'cache-control': 'max-age=60' }).end();
-  });
-  server.on('upgrade', (request, socket) => {
-    arrived.upgrades++;
-    const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${websocketId}`).digest('base64');
-    socket.end(
-      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    );
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  closers.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived }; // it listens on TCP
+  };
+  return { url: `http://${upstream.address}`, received: upstream.received };
 }
 
 const rules = (more: object = {}) => ({
@@ -62,7 +41,7 @@ const bearer = (value: string, ...more: readonly string[]) => ['Authorization', 
 
 describe('the gate as the proxy', () => {
   it('a handshake of WebSocket: 101 before the logout, 401 after it, and nothing reaches the upstream', async () => {
-    const { url, arrived } = await startUpstream();
+    const { url, received } = await startUpstream();
     const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     closers.push(() => gate.stop());
     const handshake = async (value: string): Promise<string> => {
@@ -79,22 +58,22 @@ describe('the gate as the proxy', () => {
     expect([await handshake(ended), await handshake(other)]).toEqual(['101', '101']);
     expect(await endSession(gate, 's1')).toBe(200);
     expect([await handshake(ended), await handshake(other)]).toEqual(['401', '101']);
-    expect(arrived.upgrades).toBe(3);
+    expect(received).toHaveLength(3);
   });
 
   it('a response that the client has cached: 304 before the logout, 401 after it', async () => {
-    const { url, arrived } = await startUpstream();
+    const { url, received } = await startUpstream();
     const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     closers.push(() => gate.stop());
     const headers = bearer(await token('s1'), 'If-None-Match', '"1"');
     expect((await send(gate.url, '/notes', { headers })).status).toBe(304);
     expect(await endSession(gate, 's1')).toBe(200);
     expect((await send(gate.url, '/notes', { headers })).status).toBe(401);
-    expect(arrived.requests).toBe(1);
+    expect(received).toHaveLength(1);
   });
 
   it('gate --mcp: a tool call, the stream of events and the end of its session → 401 after the logout', async () => {
-    const { url, arrived } = await startUpstream();
+    const { url, received } = await startUpstream();
     const resource = 'http://localhost:9/mcp';
     const gate = await openService({
       command: 'gate',
@@ -112,11 +91,11 @@ describe('the gate as the proxy', () => {
     expect(await statuses()).toEqual([200, 200, 200]);
     expect(await endSession(gate, 's1')).toBe(200);
     expect(await statuses()).toEqual([401, 401, 401]);
-    expect(arrived.requests).toBe(3);
+    expect(received).toHaveLength(3);
   });
 
   it('the endpoint: any host, before the rules and before the upstream; 405 for GET, whatever ERROR_BODY is', async () => {
-    const { url, arrived } = await startUpstream();
+    const { url, received } = await startUpstream();
     const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: url, ERROR_BODY: 'problem' };
     const gate = await openGate(provider, rules({ access: 'deny' }), settings);
     closers.push(() => gate.stop());
@@ -132,7 +111,7 @@ describe('the gate as the proxy', () => {
     const asked = await send(gate.url, '/backchannel-logout');
     expect([asked.status, asked.headers.get('allow'), asked.body]).toEqual([405, 'POST', '']);
     expect((await send(gate.url, '/backchannel-logout/', { method: 'POST' })).status).toBe(403);
-    expect(arrived.requests).toBe(0);
+    expect(received).toHaveLength(0);
   });
 });
 
@@ -141,6 +120,27 @@ describe('the gate beside a proxy', () => {
     const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
     closers.push(() => gate.stop());
     expect(await endSession(gate, 's1')).toBe(200);
+  });
+
+  it('POST /revocations and the metrics of keys: the issuers of the rules that are active', async () => {
+    const keyFile = join(folder, 'key');
+    await writeFile(keyFile, 'k'.repeat(32));
+    const gate = await openGate(provider, rules(), { ADMIN_KEY_FILE: keyFile, TRUST_PROXY: '127.0.0.1' });
+    closers.push(() => gate.stop());
+    const issuer = 'https://other.example/';
+    const revoke = async () => {
+      const headers = bearer('k'.repeat(32), 'Content-Type', 'application/json');
+      const body = JSON.stringify({ sub: 'ann', issuer });
+      const { status } = await send(gate.adminUrl ?? '', '/revocations', { method: 'POST', headers, body });
+      return [status, (await gate.metrics()).includes(`portcullis_key_set_usable{issuer="${issuer}"}`)];
+    };
+    const [rule] = rules({ issuers: ['idp'] }).rules;
+    const both = { ...rules().issuers, other: { issuer, audience: 'a', jwksUri: `${provider.issuer}jwks` } };
+    expect(await revoke()).toEqual([400, false]);
+    await gate.writeRules({ issuers: both, rules: [rule] });
+    await expect.poll(revoke, { timeout: 20_000 }).toEqual([204, true]);
+    await gate.writeRules(rules());
+    await expect.poll(revoke, { timeout: 20_000 }).toEqual([400, false]);
   });
 
   it.each([['forward-auth'], ['ext-authz']])('%s: a session that has ended → 401', async (form) => {

@@ -154,6 +154,18 @@ describe('CORS of a rule', () => {
   });
 
   it.each([
+    ['GET, PUT', 'a,b', ['access-control-allow-headers', 'a,b']],
+    ['GET PUT', 'a, b', ['access-control-allow-headers', 'a, b']],
+    ['GET', 'a b', ['access-control-allow-methods', 'GET']],
+    ['GET', 'a,,b', ['access-control-allow-methods', 'GET']],
+  ])('preflight of the method %j and the headers %j → only tokens in the response', async (method, names, expected) => {
+    const { headers } = preflight(undefined, method);
+    const request = { method: 'OPTIONS', headers: { ...headers, 'access-control-request-headers': names } };
+    const { decision } = await decide([{ ...rules[2], cors }], 'https://x.test/c', request);
+    expect(decision.cors?.slice(8)).toEqual([...expected, 'access-control-max-age', '600']);
+  });
+
+  it.each([
     ['another origin', '/a', preflight('https://evil.example'), 'no_rule', false],
     ['a denied rule', '/b', preflight(), 'denied_by_rule', true],
     ['a rule without CORS', '/c', preflight(), 'missing_credentials', false],

@@ -161,6 +161,26 @@ describe('rules which', () => {
     expect(await run(['which', good, method, url])).toEqual({ status, stdout, stderr: '' });
   });
 
+  it('no match → the nearest rules first: of this host before other hosts', async () => {
+    const rules = write('near.json', {
+      rules: [
+        { id: 'other', hosts: ['other.example'], path: '/**', access: 'open' },
+        { id: 'any', path: '/away', access: 'open' },
+        { id: 'same', path: '/reports/{id}', access: 'open' },
+        { id: 'reports', hosts: ['api.example'], path: '/reports/*/*', access: 'open' },
+        { id: 'written', hosts: ['api.example'], path: '/reports', methods: ['POST'], access: 'open' },
+      ],
+    });
+    const { stdout } = await run(['which', rules, 'GET', `${api}/reports`]);
+    expect(stdout.split('\n').slice(1)).toEqual([
+      '  not written: it is for POST',
+      '  not same: it is for the path /reports/{id}',
+      '  not reports: it is for the path /reports/*/*',
+      '  not other: it is for other.example',
+      '',
+    ]);
+  });
+
   it('several matches → the most specific first', async () => {
     const rules = write('which.json', {
       rules: [
@@ -230,7 +250,7 @@ describe('a folder of rules files', () => {
     const rules = [{ id: 'a', path: '/a', acces: 'open' }];
     const others = { rules: [{ id: 'b', path: '/b', issuers: ['nobody'] }] };
     const { stderr } = await run(['check', writeFolder({ 'a.json': { ...base, rules }, 'b.json': others })]);
-    expect(stderr).toMatch(/a\.json:\d+:\d+: There is no member "acces" here/);
+    expect(stderr).toMatch(/a\.json:\d+:\d+: There is no member "acces" here\. Did you mean access\?/);
     expect(stderr).toMatch(/b\.json:\d+:\d+: There is no issuer "nobody" in this file/);
     expect(stderr.trim().split('\n')).toHaveLength(2);
   });
@@ -318,6 +338,12 @@ differing.yaml: 3 cases, 2 not as expected
     ['no list', {}, 'cases-bad.json:1:1: The file does not contain cases.'],
     ['no expectation', [{ url: api }], 'cases-bad.json:2:2: "expect" is missing or not valid. Write "allowed", or'],
     ['no such reason', [{ url: api, expect: 'ok' }], 'cases-bad.json:4:3: "expect" is missing or not valid.'],
+    [
+      'a reason of other words',
+      [{ url: api, expect: 'insufficient_permissions' }],
+      'Did you mean insufficient_scope or missing_permission?',
+    ],
+    ['a misspelled reason', [{ url: api, expect: 'no_rul' }], 'Did you mean no_rule?'],
     ['a member that there is not', [{ url: api, expect: 'allowed', path: '/' }], 'A case has no member "path".'],
     ['a path', [{ url: '/a', expect: 'allowed' }], '"url" is missing or not valid. Write the URL as the client'],
   ])('%s → 1', async (_claim, content, message) => {

@@ -3,7 +3,6 @@ import type { Rules } from '../../src/gate/match/rules.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 
 const staff = '"staff": { "issuer": "https://id.example/", "audience": "orders" }';
-const partner = '"partner": { "issuer": "https://partner.example/", "audience": "orders" }';
 
 /** A file with these rules, a line each from line 3, and these issuers on line 2. */
 const withRules = (rules: readonly string[], issuers = staff): string =>
@@ -69,16 +68,14 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   [
     'a misspelt "issuers" → no problem that only follows from it',
     `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
-    [
-      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, exchanges, upstreams, rules, identity, assertion, resource, preflight, forward.',
-    ],
+    ['1:3 There is no member "isuers" here. Did you mean issuers?'],
   ],
   [
     'misspelt members → each reported',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, when, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
-      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, when, mcp, assertion, dpop, mode, streams, webSocketToken, encodedSlash, preflight, forward, exchange, upstream, stripPrefix, cors.',
+      '3:31 There is no member "scope" here. Did you mean scopes?',
+      '3:47 There is no member "method" here. Did you mean methods?',
     ],
   ],
   [
@@ -90,23 +87,11 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ],
   ],
   [
-    'a path without a slash',
-    withRules(['{ "id": "a", "path": "orders" }']),
-    [
-      '3:14 "path" is not valid. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any remainder.',
-    ],
-  ],
-  [
-    '** in the middle',
-    withRules(['{ "id": "a", "path": "/a/**/b" }']),
-    ['3:14 ** is allowed at the end only. Use * for one segment in the middle.'],
-  ],
-  [
     'a part of a segment',
     withRules(['{ "id": "a", "path": "/a/b*" }']),
     ['3:14 A * is one complete segment. Write it between slashes, or write %2A for the character.'],
   ],
-  ...['/a/../b', '/a//b', '/a;b', '/a%2Eb', '/a%252F'].map(
+  ...['/a;b', '/a%2Eb', '/a%252F'].map(
     (path) =>
       [
         `a path that is always refused: ${path}`,
@@ -117,25 +102,6 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
       ] as const,
   ),
   [
-    'a method in small letters',
-    withRules(['{ "id": "a", "path": "/", "methods": ["get"] }']),
-    ['3:39 Item 1 of "methods" is not valid. Write each method in capital letters, as in "GET".'],
-  ],
-  [
-    'no methods in the list',
-    withRules(['{ "id": "a", "path": "/", "methods": [] }']),
-    [
-      '3:27 "methods" is not valid. Write a list of methods in capital letters, as in ["GET", "POST"]; omit it for all methods.',
-    ],
-  ],
-  [
-    'a host with a scheme',
-    withRules(['{ "id": "a", "path": "/", "hosts": ["https://api.example"] }']),
-    [
-      '3:37 Item 1 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
-    ],
-  ],
-  [
     'hosts that no request has, and a path → each is reported',
     withRules(['{ "id": "a", "path": "/a/**/b", "hosts": ["a", "a..b", "a:99999"] }', '{ "id": "b", "path": "/" }']),
     [
@@ -145,45 +111,9 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ],
   ],
   [
-    'an access that there is not',
-    withRules(['{ "id": "a", "path": "/", "access": "public" }']),
-    [
-      '3:27 "access" is not valid. Write "token", "optional", "open" or "deny". Callers with a token; also without one; all callers; none. Default: token.',
-    ],
-  ],
-  [
-    'scopes in one text',
-    withRules(['{ "id": "a", "path": "/", "scopes": ["read:a write:a"] }']),
-    ['3:38 Item 1 of "scopes" is not valid. Write each scope as one string, without spaces and quotation marks.'],
-  ],
-  [
-    'two rules of one id',
-    withRules([all, '{ "id": "all", "path": "/a" }']),
-    ['4:3 The id "all" is also on line 3. Give each rule a unique id.'],
-  ],
-  [
     'the reserved id',
     withRules(['{ "id": "unmatched", "path": "/**" }']),
     ['3:3 The id "unmatched" is reserved: logs and metrics use it for requests without a rule. Write another id.'],
-  ],
-  [
-    'two rules that could tie',
-    withRules([all, '{ "id": "rest", "path": "/**/" }']),
-    [
-      '4:17 The rule "rest" and the rule "all" on line 3 match the same requests, and neither is more specific. Change hosts, path or methods of one.',
-    ],
-  ],
-  [
-    'an issuer that is not there',
-    withRules(['{ "id": "a", "path": "/", "issuers": ["stuff"] }']),
-    ['3:39 There is no issuer "stuff" in this file. Write any of: staff.'],
-  ],
-  [
-    'several issuers, none named',
-    withRules([all], `${staff}, ${partner}`),
-    [
-      '3:1 The file has several issuers, and the rule "all" does not name its own. Add "issuers" with any of: staff, partner.',
-    ],
   ],
   [
     'two names of one issuer',
@@ -251,13 +181,6 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     [`3:45 A rule with "access": "${access}" validates no token, so "streams" has no effect. Remove one of the two.`],
   ]),
   [
-    'streams that end otherwise',
-    withRules(['{ "id": "a", "path": "/", "streams": "end" }']),
-    [
-      '3:27 "streams" is not valid. Write "end-with-token", "end-with-revocation" or "outlive-token". End of tunnels and event streams that a token opened. Default: end-with-token.',
-    ],
-  ],
-  [
     'scopes of an open rule',
     withRules(['{ "id": "a", "path": "/", "access": "open", "scopes": ["a"] }']),
     ['3:45 A rule with "access": "open" validates no token, so "scopes" has no effect. Remove one of the two.'],
@@ -289,6 +212,13 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   ],
 ];
 
+/** An item that a list does not take, and its fix. */
+const wrongItems: readonly (readonly [member: string, item: unknown, fix: string])[] = [
+  ['methods', 'get', 'Write each method in capital letters, as in "GET".'],
+  ['hosts', 'https://api.example', 'Write each host as in "api.example.com" or "[2001:db8::1]:8443"'],
+  ['scopes', 'read:a write:a', 'Write each scope as one string, without spaces and quotation marks.'],
+];
+
 /** A value that the member does not take, and how its fix begins. */
 type WrongMember = readonly [member: string, value: unknown, fix: string];
 
@@ -298,8 +228,11 @@ const wrongInRule: readonly WrongMember[] = [
   ['hosts', 'api.example', 'Write a list of hosts'],
   ['hosts', [], 'Write a list of hosts'],
   ['path', '/a?b', 'Write a path that begins with a slash'],
+  ['path', 'orders', 'Write a path that begins with a slash'],
   ['path', 7, 'Write a path that begins with a slash'],
   ['methods', 'GET', 'Write a list of methods'],
+  ['methods', [], 'Write a list of methods'],
+  ['access', 'public', 'Write "token", "optional", "open" or "deny"'],
   ['access', true, 'Write "token", "optional", "open" or "deny"'],
   ['issuers', 'staff', 'Write a list with names of "issuers"'],
   ['audience', 7, 'Write '],
@@ -311,6 +244,7 @@ const wrongInRule: readonly WrongMember[] = [
   ['maxAge', 1.5, 'Write whole seconds since the user signed in'],
   ['dpop', true, 'Write "allowed", "required" or "off"'],
   ['mode', 'dry-run', 'Write "enforce" or "report"'],
+  ['streams', 'end', 'Write "end-with-token"'],
   ['encodedSlash', true, 'Write "allow"'],
   ['preflight', 'yes', 'Write "allow" or "judge"'],
   ['forward', 'authorization', 'Write ["authorization"]'],
@@ -382,6 +316,13 @@ describe('bad rules', () => {
     const line = lines[member === 'rules' || (member === 'issuers' && of === 'file') ? member : (of as 'rule')];
     expect(problems[0]).toMatch(new RegExp(`^${line}:\\d+ "${member.replace('$', '\\$')}" is not valid\\. `));
     expect(problems[0]).toContain(`is not valid. ${fix}`);
+  });
+
+  it.each(wrongItems)('"%s": [%j] → the item is named: %s', async (member, item, fix) => {
+    const [problem, ...more] = await problemsOf(
+      withRules([`{ "id": "a", "path": "/", "${member}": [${JSON.stringify(item)}] }`]),
+    );
+    expect([problem, more]).toEqual([expect.stringContaining(`Item 1 of "${member}" is not valid. ${fix}`), []]);
   });
 
   it('no message holds a member of a file that may be a secret', async () => {

@@ -11,7 +11,7 @@ import { startTestProvider, type TestProvider } from '../support/test-provider.t
 const path = '/api/private';
 const htu = `http://api.example${path}`;
 
-describe('gates and the service behind them, with one Redis', { timeout: 60_000, ...needs('redis-server') }, () => {
+describe('gates and the service behind them, with one Redis', { ...needs('redis-server') }, () => {
   let provider: TestProvider;
   let redis: TestRedis;
   let gates: readonly OpenedGate[] = [];

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { exchange, readStatuses, send } from '../support/http-client.ts';
+import { sendLogout } from '../support/logout.ts';
 import { awaitReady } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
@@ -67,7 +68,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const now = (): number => Math.floor(Date.now() / 1000);
 const last = 'Connection: close\r\n';
 const bearer = (token: string): string => `Authorization: Bearer ${token}\r\n`;
 async function forward(head: string, body = ''): Promise<readonly number[]> {
@@ -130,54 +130,12 @@ describe('a client that forges or strips the assertion', () => {
   });
 });
 
-describe('claims', () => {
-  const get = async (claims: object) => {
-    const token = await provider.sign(claims as Readonly<Record<string, unknown>>);
-    expect(await forward(`GET /orders/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}${last}`)).toEqual([204]);
-    const [assertion] = assertions();
-    return { token, assertion: String(assertion), claims: await verify(assertion) };
-  };
-
-  it('a token that expires before the assertion → its exp; also within the clock tolerance', async () => {
-    const soon = now() + 20;
-    expect((await get({ exp: soon })).claims.exp).toBe(soon);
-    const past = now() - 2;
-    expect((await get({ exp: past, iat: past - 60 })).claims.exp).toBe(past);
-  });
-
-  it('facts of the token → scope, azp, actor and listed claims; the token is in none of them', async () => {
-    const act = { sub: 'agent', act: { sub: 'inner' } };
-    const { assertion, claims, token } = await get({
-      azp: 'shop',
-      scope: 'a b',
-      email: 'a@b.example',
-      act,
-      groups: ['x'],
-    });
-    expect(claims).toMatchObject({
-      client_id: 'shop',
-      scope: 'a b',
-      email: 'a@b.example',
-      caller_iss: provider.issuer,
-    });
-    expect(claims['groups']).toBeUndefined();
-    const [head = ''] = assertion.split('.');
-    const header = JSON.parse(Buffer.from(head, 'base64url').toString());
-    expect(header).toEqual({ alg: 'EdDSA', kid: expect.stringMatching(/^[\w-]{43}$/), typ: 'portcullis+jwt' });
-    for (const part of token.split('.')) expect(JSON.stringify(claims)).not.toContain(part);
-  });
-
+describe('a cached assertion', () => {
   it('a session that ended while its assertion was cached → 401, and the upstream gets nothing', async () => {
     const token = await provider.sign({ sid: 's1', sub: 'ann' });
     const request = `GET /orders/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}${last}`;
     for (let i = 0; i < 8; i++) expect(await forward(request)).toEqual([204]);
-    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-    const logout = await provider.sign(
-      { aud: 'app', sid: 's1', jti: 'l', iat: now(), exp: now() + 60, scope: undefined, events },
-      { header: { typ: 'logout+jwt' } },
-    );
-    const body = new URLSearchParams({ logout_token: logout });
-    expect((await fetch(`${gate.url}/backchannel-logout`, { method: 'POST', body })).status).toBe(200);
+    expect(await sendLogout(provider, gate, 's1')).toBe(200);
     await expect.poll(() => forward(request)).toEqual([401]);
     for (let i = 0; i < 8; i++) {
       expect(await forward(request)).toEqual([401]);

@@ -1,19 +1,17 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
+import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { ServiceStartError } from '../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
 const issuer = 'https://gate.example/';
 const audience = 'https://orders.internal/';
@@ -27,29 +25,12 @@ function writeKey(path: string): void {
   writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
 
-let provider: TestProvider;
-let upstream: Server;
-let upstreamUrl: string;
-let arrived: IncomingHttpHeaders = {};
-let authorization: string;
-
-beforeAll(async () => {
-  writeKey(keyFile);
-  writeKey(nextFile);
-  upstream = createServer((incoming, outgoing) => {
-    arrived = incoming.headers;
-    outgoing.end();
-  });
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
-  provider = await startTestProvider();
-  authorization = `Bearer ${await provider.sign()}`;
-});
-afterAll(async () => {
-  await provider?.close();
-  upstream?.close();
-  rmSync(folder, { recursive: true });
-});
+writeKey(keyFile);
+writeKey(nextFile);
+const provider = await useTestProvider();
+const upstream = await useUpstream();
+const authorization = `Bearer ${await provider.sign()}`;
+afterAll(() => rmSync(folder, { recursive: true }));
 
 function writeRules(assertion: object = {}) {
   return {
@@ -80,7 +61,7 @@ describe('the gate as the proxy', () => {
   beforeAll(async () => {
     writeKey(keyFile);
     gate = await openGate(provider, writeRules({ claims: ['email'] }), {
-      UPSTREAM: upstreamUrl,
+      UPSTREAM: `http://${upstream.address}`,
       ASSERTION_KEY: keyFile,
       ASSERTION_KEYS_PUBLISHED: nextFile,
     });
@@ -88,9 +69,9 @@ describe('the gate as the proxy', () => {
   afterAll(() => gate?.stop());
 
   const forward = async (path: string, headers: readonly string[] = ['Authorization', authorization]) => {
-    arrived = {};
+    upstream.received.length = 0;
     expect(await send(gate.url, path, { headers })).toMatchObject({ status: 200 });
-    return arrived['x-auth-assertion'];
+    return lastHeaders(upstream)['x-auth-assertion'];
   };
   const verifierFor = async (expected = audience) =>
     createAssertionVerifier({ issuer, audience: expected, jwks: await readKeys(gate.url) });
@@ -128,10 +109,10 @@ describe('the gate as the proxy', () => {
 
   it.each(['X-Auth-Assertion', 'x_auth_assertion', 'X-AUTH.ASSERTION'])('%s of a client → removed', async (name) => {
     await forward('/open', [name, 'forged']);
-    expect(Object.values(arrived)).not.toContain('forged');
+    expect(Object.values(lastHeaders(upstream))).not.toContain('forged');
     const assertion = await forward('/orders/1', ['Authorization', authorization, name, 'forged']);
     expect(assertion).toMatch(/^eyJ/);
-    expect(Object.values(arrived)).not.toContain('forged');
+    expect(Object.values(lastHeaders(upstream))).not.toContain('forged');
   });
 
   it('the keys: any host, GET and HEAD, also on the admin listener; not the private part', async () => {
@@ -159,7 +140,7 @@ describe('the gate as the proxy', () => {
         const { kid } = JSON.parse(Buffer.from(assertion.split('.')[0] ?? '', 'base64url').toString());
         expect(kid).toBe(before.keys[1]?.kid);
       }
-    }, 10_000);
+    }, 20_000);
   });
 
   it('an unusable key and SIGHUP → the old key signs, and one line names the setting', async () => {

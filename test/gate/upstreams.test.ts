@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
 import { makeClientCertificate } from '../support/certificate-maker.ts';
 import { runProcess } from '../support/command-runs.ts';
@@ -199,7 +200,7 @@ describe('faults of one upstream', () => {
   });
 });
 
-describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () => {
+describe('an upstream over https', { ...needs('openssl') }, () => {
   let secured: TlsServer;
   let expired: TlsServer;
   let strict: ChildProcess;
@@ -207,6 +208,9 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
   let certificates: readonly ClientCertificate[];
   let authority: TestCertificates;
   const names: unknown[] = [];
+  /** Fingerprints of the client certificates, and the response that is held back. */
+  const shown: unknown[] = [];
+  let release = (): void => {};
   const write = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
@@ -230,8 +234,11 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
       makeClientCertificate({ from: -2, to: -1 }),
     ]);
     secured = createTlsServer({ ...material(certificates[0]), requestCert: true }, (incoming, outgoing) => {
-      names.push((incoming.socket as TLSSocket).servername);
-      if (!incoming.url?.endsWith('slow')) outgoing.end('ok');
+      const socket = incoming.socket as TLSSocket;
+      names.push(socket.servername);
+      shown.push(socket.getPeerCertificate().fingerprint256);
+      if (incoming.url?.endsWith('held')) release = () => void outgoing.end('ok');
+      else if (!incoming.url?.endsWith('slow')) outgoing.end('ok');
     });
     expired = createTlsServer({ ...late, ca: undefined }, (_, outgoing) => outgoing.end('ok'));
     const [at, lateAt] = await Promise.all([listen(secured), listen(expired)]);
@@ -289,8 +296,13 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
     expect(line).toMatchObject({ level: 'warn', upstream: 'past', fix: 'Renew its certFile' });
   });
 
-  it('renewed files and SIGHUP → the new certificate; unusable ones → the old, and one line', async () => {
-    const [, second] = certificates;
+  it('renewed files and SIGHUP → the new certificate, and requests in flight finish; unusable files → the old one, and one line', async () => {
+    const [first, second] = certificates;
+    const fingerprint = (client: ClientCertificate | undefined) =>
+      new X509Certificate(client?.cert ?? '').fingerprint256;
+    const seen = shown.length;
+    const held = status('address', 'held');
+    await vi.waitFor(() => expect(shown).toHaveLength(seen + 1), 30_000);
     write('key.pem', second?.key ?? '');
     own.signal('SIGHUP');
     const kept = await own.findLog(({ event }) => event === 'rules_kept');
@@ -301,8 +313,11 @@ describe('an upstream over https', { timeout: 60_000, ...needs('openssl') }, () 
     secured.setSecureContext(material(second));
     own.signal('SIGHUP');
     await own.findLog(({ event, generation }) => event === 'rules_loaded' && Number(generation) > 1);
-    secured.closeAllConnections();
     expect([await status('named'), await status('address')]).toEqual([200, 200]);
+    expect(shown.slice(-2)).toEqual([fingerprint(second), fingerprint(second)]);
+    expect(shown[seen]).toBe(fingerprint(first));
+    release();
+    expect(await held).toBe(200);
   });
 
   it.each([

@@ -72,7 +72,6 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it.each(targets.map((target) => [target.name, target] as const))(
   'every connection has a marker: %s: requests in random cuts → no byte of another connection',
-  { timeout: 90_000 },
   async (_name, target) => {
     const part = { requests: countRequests(target, requests), seed, first: 1 };
     const { counts, defects } = await runTarget(target, world, part);

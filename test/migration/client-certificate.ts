@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import { makeClientCertificate } from '../../src/testing/certificate/client-certificate.ts';
-import { loadX509 } from '../../src/testing/certificate/localhost-certificate.ts';
+import { loadX509, makeClientCertificate } from '../../src/testing/certificate/self-signed.ts';
 
 /** A certificate of a client, as the bytes of it, and what a token is bound to by it. */
 export interface ClientCertificate {

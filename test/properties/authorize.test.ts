@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
 import { algs, boundToken, goodClaims, judge, judgeBearer, judgeProof, mint, prove } from './judging.ts';
 import { configureProperties } from './settings.ts';
-import { changesOf, encodeJson, textChange } from './token-texts.ts';
+import { apply, changes, changesOf, encodeJson } from './token-texts.ts';
 
 configureProperties();
 
@@ -15,9 +15,6 @@ function expectVerdict(verdict: string): void {
 const headerNames = ['alg', 'typ', 'kid', 'crit', 'b64', 'zip', 'jwk', 'jku', 'x5c'];
 const claimNames = ['iss', 'aud', 'sub', 'exp', 'nbf', 'iat', 'scope', 'cnf'];
 const proofClaims = ['jti', 'htm', 'htu', 'iat', 'ath', 'nonce'];
-const changes = fc.array(textChange, { minLength: 1, maxLength: 6 });
-const apply = (text: string, all: readonly ((text: string) => string)[]): string =>
-  all.reduce((changed, change) => change(changed), text);
 
 describe('generated requests', () => {
   it('valid token and valid proof → accepted', async () => {

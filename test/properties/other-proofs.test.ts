@@ -8,16 +8,13 @@ import { createResourceServer } from '../../src/core/resource-server/resource-se
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { configureProperties } from './settings.ts';
-import { changesOf, textChange } from './token-texts.ts';
+import { apply, changes, changesOf } from './token-texts.ts';
 
 configureProperties();
 
 const now = 1_800_000_000;
 const issuer = createTestIssuer({ now: () => now });
 const { audience } = issuer;
-const changes = fc.array(textChange, { minLength: 1, maxLength: 6 });
-const apply = (text: string, all: readonly ((text: string) => string)[]): string =>
-  all.reduce((changed, change) => change(changed), text);
 
 /** Returns the result of a validation. Other errors are defects. */
 async function verdictOf(judge: () => unknown): Promise<Reason | 'accepted'> {

@@ -48,3 +48,8 @@ export const textChange: fc.Arbitrary<(text: string) => string> = fc
 export function encodeJson(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
+
+/** One to six changes of a string, and the string that they make. */
+export const changes = fc.array(textChange, { minLength: 1, maxLength: 6 });
+export const apply = (text: string, all: readonly ((text: string) => string)[]): string =>
+  all.reduce((changed, change) => change(changed), text);

@@ -34,7 +34,7 @@ interface Provider {
   /** Policies that the token satisfies. */
   readonly satisfies: readonly Policy<unknown>[];
   /** Tokens that are not for this API, and other near misses. */
-  readonly refused: readonly (readonly [name: string, claims: JsonObject, reason: string, policy?: Policy<unknown>])[];
+  readonly refused?: readonly (readonly [name: string, claims: JsonObject, reason: string, policy?: Policy<unknown>])[];
   /** Claims that differ in a token bound to a DPoP key. Default: `cnf` with `jkt` only. */
   readonly boundBy?: (jkt: string) => JsonObject;
 }
@@ -64,8 +64,6 @@ const cases: readonly Provider[] = [
     satisfies: [{ scopes: ['read:patients'] }, { permissions: ['read:patients'] }],
     refused: [
       ['token for /userinfo only', { aud: 'https://tenant.eu.auth0.com/userinfo' }, 'invalid_audience'],
-      ['ID token', { aud: client, nonce: 'n', scope: undefined }, 'invalid_audience'],
-      ['custom domain', { iss: 'https://login.example/' }, 'invalid_issuer'],
       ['permission that is no scope', { scope: 'openid' }, 'insufficient_scope', { scopes: ['read:patients'] }],
     ],
   },
@@ -94,13 +92,6 @@ const cases: readonly Provider[] = [
     },
     satisfies: [{ scopes: ['orders:read'] }],
     refused: [
-      [
-        'token of the org server',
-        { iss: 'https://example.okta.com', aud: 'https://example.okta.com' },
-        'invalid_issuer',
-      ],
-      ['token of another server', { iss: 'https://example.okta.com/oauth2/aus1' }, 'invalid_issuer'],
-      ['ID token', { aud: '0oabv6kx4qq6h1U5l0h7', scp: undefined }, 'invalid_audience'],
       ['scopes in scope', { scp: undefined, scope: 'orders:read' }, 'insufficient_scope', { scopes: ['orders:read'] }],
     ],
   },
@@ -133,10 +124,6 @@ const cases: readonly Provider[] = [
     },
     satisfies: [{ scopes: ['Orders.Read'] }, { permissions: ['Orders.Approve'] }],
     refused: [
-      ['token for Graph', { aud: '00000003-0000-0000-c000-000000000000' }, 'invalid_audience'],
-      ['token of version 1.0', { iss: `https://sts.windows.net/${tenant}/`, ver: '1.0' }, 'invalid_issuer'],
-      ['token of another tenant', { iss: `https://login.microsoftonline.com/${client}/v2.0` }, 'invalid_issuer'],
-      ['ID token', { aud: client, scp: undefined }, 'invalid_audience'],
       [
         'token of an application, which has no scp',
         { scp: undefined },
@@ -168,19 +155,6 @@ const cases: readonly Provider[] = [
       roles: ['Orders.Approve'],
     },
     satisfies: [{ scopes: ['Orders.Read'] }, { permissions: ['Orders.Approve'] }],
-    refused: [
-      ['token for Graph', { aud: 'https://graph.microsoft.com' }, 'invalid_audience'],
-      [
-        'token of version 2.0',
-        { iss: `https://login.microsoftonline.com/${tenant}/v2.0`, ver: '2.0' },
-        'invalid_issuer',
-      ],
-      [
-        'token of another tenant, signed with the common keys',
-        { iss: `https://sts.windows.net/${client}/` },
-        'invalid_issuer',
-      ],
-    ],
   },
   {
     preset: 'keycloak',
@@ -209,7 +183,6 @@ const cases: readonly Provider[] = [
       ['token that has no aud at all', { aud: undefined }, 'invalid_audience'],
       ['ID token that names the API', { typ: 'ID', at_hash: 'hash' }, 'not_an_access_token'],
       ['refresh token', { typ: 'Refresh' }, 'not_an_access_token'],
-      ['token of another realm', { iss: 'https://id.example:8443/realms/master' }, 'invalid_issuer'],
       ['role of a client', {}, 'missing_permission', { permissions: ['view-profile'] }],
       ['token without the client scope basic', { sub: undefined }, 'malformed_sub'],
       ['bound to a key by jwk', { cnf: { jwk: {}, 'kc-jkt-type': 'DPoP' } }, 'unsupported_cnf'],
@@ -248,11 +221,6 @@ const cases: readonly Provider[] = [
       ['ID token without its aud', { token_use: 'id' }, 'not_an_access_token'],
       ['token of another client of the pool', { client_id: '7zz9other' }, 'unaccepted_client'],
       ['token that is bound to a resource', { aud: api }, 'invalid_audience'],
-      [
-        'token of another pool',
-        { iss: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Other' },
-        'invalid_issuer',
-      ],
     ],
   },
   {
@@ -278,8 +246,6 @@ const cases: readonly Provider[] = [
     },
     satisfies: [{}],
     refused: [
-      ['issuer with a slash', { iss: 'https://example-ab12cd.zitadel.cloud/' }, 'invalid_issuer'],
-      ['token of another project', { aud: ['999@other', '999'] }, 'invalid_audience'],
       ['ID token, whose aud has the project as well', { at_hash: 'hash' }, 'not_an_access_token'],
       ['scopes, which its tokens do not name', {}, 'insufficient_scope', { scopes: ['openid'] }],
     ],
@@ -308,10 +274,7 @@ const cases: readonly Provider[] = [
     },
     satisfies: [{ permissions: ['approvers'] }],
     refused: [
-      ['token of another application', { iss: 'https://auth.example/application/o/other/' }, 'invalid_issuer'],
-      ['token of another provider', { aud: 'other' }, 'invalid_audience'],
       ['ID token, whose aud is the same', { at_hash: 'hash', azp: undefined, uid: undefined }, 'not_an_access_token'],
-      ['issuer without a slash', { iss: 'https://auth.example/application/o/orders' }, 'invalid_issuer'],
     ],
   },
   {
@@ -326,11 +289,6 @@ const cases: readonly Provider[] = [
     header: { typ: 'at+jwt' },
     claims: { aud: api, client_id: client, scope: 'read write' },
     satisfies: [{ scopes: ['read'] }],
-    refused: [
-      ['token for an organization', { aud: 'urn:logto:organization:org1' }, 'invalid_audience'],
-      ['ID token', { aud: client, at_hash: 'hash', scope: undefined }, 'invalid_audience'],
-      ['issuer without its path', { iss: 'https://tenant.logto.app/' }, 'invalid_issuer'],
-    ],
   },
   {
     preset: 'pingOne',
@@ -343,12 +301,7 @@ const cases: readonly Provider[] = [
     header: { typ: 'at+jwt', x5t: 'thumbprint' },
     claims: { aud: [api], client_id: client, scope: 'orders:read', sid: 'session', acr: 'Single_Factor' },
     satisfies: [{ scopes: ['orders:read'] }],
-    refused: [
-      ['token for the API of PingOne', { aud: ['https://api.pingone.eu'] }, 'invalid_audience'],
-      ['ID token', { aud: client, at_hash: 'hash' }, 'invalid_audience'],
-      ['token of another environment', { iss: `https://auth.pingone.eu/${tenant}/as` }, 'invalid_issuer'],
-      ['token of a client, without sub', { sub: undefined }, 'malformed_sub'],
-    ],
+    refused: [['token of a client, without sub', { sub: undefined }, 'malformed_sub']],
   },
   {
     preset: 'clerk',
@@ -375,7 +328,6 @@ const cases: readonly Provider[] = [
       ['token for another origin', { azp: 'https://evil.example' }, 'unaccepted_client'],
       ['token without azp', { azp: undefined }, 'unaccepted_client'],
       ['token of a template with aud', { aud: 'hasura' }, 'invalid_audience'],
-      ['token of another instance', { iss: 'https://other.clerk.accounts.dev' }, 'invalid_issuer'],
     ],
   },
   {
@@ -397,11 +349,7 @@ const cases: readonly Provider[] = [
       emailVerified: true,
     },
     satisfies: [{}],
-    refused: [
-      ['token for another audience', { aud: 'https://other.example' }, 'invalid_audience'],
-      ['issuer with a slash', { iss: 'https://auth.example/' }, 'invalid_issuer'],
-      ['scopes, which its tokens do not have', {}, 'insufficient_scope', { scopes: ['read'] }],
-    ],
+    refused: [['scopes, which its tokens do not have', {}, 'insufficient_scope', { scopes: ['read'] }]],
   },
   {
     preset: 'firebase',
@@ -421,12 +369,6 @@ const cases: readonly Provider[] = [
       firebase: { identities: {}, sign_in_provider: 'password' },
     },
     satisfies: [{}],
-    refused: [
-      ['token of another project', { iss: 'https://securetoken.google.com/other-1', aud: 'other-1' }, 'invalid_issuer'],
-      ['audience of another project', { aud: 'other-1' }, 'invalid_audience'],
-      ['session cookie', { iss: 'https://session.firebase.google.com/orders-4f2a1' }, 'invalid_issuer'],
-      ['ID token of Google', { iss: 'https://accounts.google.com', aud: client }, 'invalid_issuer'],
-    ],
   },
   {
     preset: 'workOs',
@@ -451,7 +393,6 @@ const cases: readonly Provider[] = [
       ['token of a user, where an administrator impersonates', {}, 'actor_not_allowed', { actor: 'forbidden' }],
       ['token for a resource', { aud: api }, 'invalid_audience'],
       ['token of an OAuth client', { client_id: client }, 'unaccepted_client'],
-      ['token of a custom domain', { iss: 'https://auth.example' }, 'invalid_issuer'],
     ],
   },
   {
@@ -476,9 +417,7 @@ const cases: readonly Provider[] = [
     refused: [
       ['token without an API', { aud: [] }, 'invalid_audience'],
       ['token of a machine, without sub', { sub: undefined, gty: ['client_credentials'] }, 'malformed_sub'],
-      ['ID token', { aud: [client], at_hash: 'hash' }, 'invalid_audience'],
       ['ID token that names the API', { at_hash: 'hash' }, 'not_an_access_token'],
-      ['token of another business', { iss: 'https://other.kinde.com' }, 'invalid_issuer'],
     ],
   },
   {
@@ -495,8 +434,6 @@ const cases: readonly Provider[] = [
     refused: [
       ['token without a requested audience', { aud: [] }, 'invalid_audience'],
       ['scopes in scope', { scp: undefined, scope: 'orders:read' }, 'insufficient_scope', { scopes: ['orders:read'] }],
-      ['token of another project', { iss: 'https://other.projects.oryapis.com' }, 'invalid_issuer'],
-      ['ID token', { aud: [client], at_hash: 'hash', scp: undefined }, 'invalid_audience'],
     ],
   },
   {
@@ -527,8 +464,6 @@ const cases: readonly Provider[] = [
     refused: [
       ['token of another owner for this API', { repository_owner_id: '666' }, 'unaccepted_claims'],
       ['token without an owner', { repository_owner_id: undefined }, 'unaccepted_claims'],
-      ['token with the default audience', { aud: 'https://github.com/octo-org' }, 'invalid_audience'],
-      ['token of GitHub Enterprise Server', { iss: 'https://github.example/_services/token' }, 'invalid_issuer'],
       [
         'token of a pull request',
         { ref: 'refs/pull/7/merge' },
@@ -563,12 +498,7 @@ const cases: readonly Provider[] = [
       ref_protected: 'true',
     },
     satisfies: [{ claims: z.looseObject({ ref_protected: z.literal('true') }) }],
-    refused: [
-      ['token of another group for this API', { namespace_id: '666' }, 'unaccepted_claims'],
-      ['token for another service', { aud: 'https://vault.example' }, 'invalid_audience'],
-      ['ID token of a user', { aud: client, namespace_id: undefined }, 'invalid_audience'],
-      ['token of another instance', { iss: 'https://gitlab.example' }, 'invalid_issuer'],
-    ],
+    refused: [['token of another group for this API', { namespace_id: '666' }, 'unaccepted_claims']],
   },
   {
     preset: 'kubernetes',
@@ -591,9 +521,6 @@ const cases: readonly Provider[] = [
     },
     satisfies: [{ claims: z.looseObject({ 'kubernetes.io': z.looseObject({ namespace: z.literal('shop') }) }) }],
     refused: [
-      ['token for the API server', { aud: ['https://kubernetes.default.svc.cluster.local'] }, 'invalid_audience'],
-      ['token of a Secret, without exp', { iss: 'kubernetes/serviceaccount', exp: undefined }, 'invalid_issuer'],
-      ['token of another cluster', { iss: 'https://oidc.eks.eu-west-1.amazonaws.com/id/AB12' }, 'invalid_issuer'],
       [
         'token of another namespace',
         { 'kubernetes.io': { namespace: 'other' } },
@@ -614,7 +541,7 @@ describe.each(cases)(
     header,
     claims,
     satisfies,
-    refused,
+    refused = [],
     boundBy = (jkt) => ({ cnf: { jkt } }),
   }) => {
     const kit = createTestIssuer({ issuer: discovery.issuer, alg });
@@ -654,6 +581,13 @@ describe.each(cases)(
       expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('accepted');
       expect(await judge(server, { headers: other.headers({ url, token }) })).toBe('proof_key_mismatch');
       expect(await judge(server, bearer(token))).toBe('bound_token_as_bearer');
+    });
+
+    it('a token of another issuer, or for another audience → refused', async () => {
+      const { issuer: named } = discovery;
+      for (const iss of [`${named}x`, named.endsWith('/') ? named.slice(0, -1) : `${named}/`])
+        expect(await judge(server, tokenOf({ iss }))).toBe('invalid_issuer');
+      expect(await judge(server, tokenOf({ aud: 'https://other.example/' }))).toBe('invalid_audience');
     });
 
     const nearMisses = refused.map(([name, changes, reason, policy]) => ({ name, changes, reason, policy }));

@@ -47,7 +47,7 @@ const missing = [
 ];
 const slowest = expect.stringMatching(/^Seconds of the slowest files: run-summary\/fixture\.ts \d+\.\d$/);
 
-describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
+describe.concurrent('the end of a run', () => {
   it('programs are missing → their names, the command that installs them, and the slowest files; the run passes', async () => {
     const { code, lines, kept } = await runFixture({});
     expect(lines).toEqual([...missing, slowest, '1 passed, 0 failed, 3 skipped']);

@@ -27,7 +27,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
       if (message.type() === 'error') problems.push(message.text());
     });
     await page.goto(`${service.url}/docs`);
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     await service?.stop();

@@ -128,8 +128,6 @@ afterAll(() => rm(folder, { recursive: true }));
 
 describe.each([
   { provider: 'the local provider', start: startLocal, mode: 'allowed', nonces: 'off' },
-  { provider: 'the local provider', start: startLocal, mode: 'allowed', nonces: 'required' },
-  { provider: 'the local provider', start: startLocal, mode: 'required', nonces: 'off' },
   { provider: 'the local provider', start: startLocal, mode: 'required', nonces: 'required' },
   { provider: 'a provider with nonces', start: startDemanding, mode: 'required', nonces: 'required' },
 ] as const)('$provider, DPoP $mode, nonces $nonces', ({ start, mode, nonces }) => {

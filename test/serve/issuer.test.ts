@@ -1,12 +1,16 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { signCompact } from '../../src/core/jose/sign.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { findFreePort } from '../../tools/shared/network.js';
 import { namesOf, runDoctor } from '../cli/doctor/run-doctor.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
+import { openRawServers, respondWith } from '../support/raw-provider.ts';
 import { ServiceStartError } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { takeTrustedCertificates } from '../support/tls.ts';
 
 let provider: TestProvider;
 let service: OpenedService;
@@ -110,6 +114,42 @@ describe('JWKS_URI', () => {
       end: { code: 78 },
       stderr: expect.stringMatching(/ISSUER.*JWKS_URI/),
     });
+  });
+
+  it.each([
+    ['jwt() of better-auth', '/api/auth/jwks', 'EdDSA', 'Ed25519'],
+    ['metadata of RFC 8414 only', '/oauth2/keys', 'Ed25519', 'EdDSA'],
+  ])('%s, directly and through a proxy → 200, and only %s was requested', async (_what, path, alg, enabled) => {
+    const raw = openRawServers();
+    onTestFinished(raw.close);
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+    const keys = JSON.stringify({ keys: [{ ...publicKey.export({ format: 'jwk' }), alg, kid: 'k' }] });
+    const heads: (string | undefined)[] = [];
+    const respond = (head: string) => {
+      heads.push(head.split(' ')[1]);
+      return respondWith(keys);
+    };
+    const port = await raw.startProvider(respond, { certificate: takeTrustedCertificates() });
+    const ISSUER = `https://localhost:${port}`;
+    const proxied: number[] = [];
+    const statusOf = (target: number): number => {
+      proxied.push(target);
+      return 200;
+    };
+    const HTTPS_PROXY = `http://127.0.0.1:${await raw.startProxy(statusOf)}`;
+    const iat = Math.floor(Date.now() / 1000);
+    const claims = { iss: ISSUER, aud: ISSUER, sub: 'alice', iat, exp: iat + 900 };
+    const token = signCompact({ alg, kid: 'k' }, claims, { alg, privateKey });
+    for (const proxy of [{}, { HTTPS_PROXY }]) {
+      const own = await openService({
+        environment: { ISSUER, JWKS_URI: `${ISSUER}${path}`, IDP_AUDIENCE: ISSUER, ALGORITHMS: enabled, ...proxy },
+      });
+      onTestFinished(async () => void (await own.stop()));
+      expect(await send(own.url, '/api/private', { headers: ['Authorization', `Bearer ${token}`] })).toMatchObject({
+        status: 200,
+      });
+    }
+    expect([heads, proxied]).toEqual([[path, path], [port]]);
   });
 
   it('the library with the issuer of AD FS and jwksUri → admitted, without insecure', async () => {

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, type Call, call as send } from '../support/call.ts';
+import { type Answer, send } from '../support/http-client.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { passRedisStart, passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
@@ -53,12 +53,22 @@ async function startInstance(trust: string, replayStore = 'memory'): Promise<Ope
       REPLAY_STORE: replayStore,
     },
   });
+  await service.findLog(({ event }) => event === 'keys_fetched');
   await passStart();
   return service;
 }
 
-function call(origin: string, options: Call): Promise<Answer> {
-  return send(origin, { ca: certificates.ca, ...options });
+interface Call {
+  readonly path: string;
+  readonly headers?: readonly string[];
+}
+
+async function call(
+  origin: string,
+  { path, ...options }: Call,
+): Promise<Pick<Answer, 'status' | 'body'> & { readonly challenge: string | undefined }> {
+  const { status, headers, body } = await send(origin, path, { ca: certificates.ca, ...options });
+  return { status, challenge: headers.get('www-authenticate'), body };
 }
 
 const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
@@ -79,50 +89,12 @@ async function countRequests(instance: OpenedService): Promise<number> {
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** What a client may send to pass for another: none of it may change anything. */
-const disguises: readonly (readonly [what: string, headers: readonly string[]])[] = [
-  ['X-Forwarded-Proto', ['X-Forwarded-Proto', 'http']],
-  ['X-Forwarded-Host', ['X-Forwarded-Host', 'evil.example']],
-  ['X-Forwarded-Prefix', ['X-Forwarded-Prefix', '/evil']],
-  [
-    'X-Forwarded-* that are malformed',
-    ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'a b', 'X-Forwarded-Prefix', '/../..'],
-  ],
-  [
-    'X-Forwarded-Proto and -Host twice each',
-    [
-      ...['X-Forwarded-Proto', 'http', 'x-forwarded-proto', 'http'],
-      ...['X-Forwarded-Host', 'evil.example', 'x-forwarded-host', 'evil.example'],
-    ],
-  ],
-  ['X-Forwarded-Prefix twice', ['X-Forwarded-Prefix', '/evil', 'x-forwarded-prefix', '/evil']],
-  ['X_Forwarded_*', ['X_Forwarded_Proto', 'http', 'X_Forwarded_Host', 'evil.example', 'X_Forwarded_Prefix', '/evil']],
-  ['Forwarded', ['Forwarded', 'for=192.0.2.1;host=evil.example;proto=http']],
-  [
-    'X-Forwarded-Port, -Server, -Scheme',
-    ['X-Forwarded-Port', '80', 'X-Forwarded-Server', 'evil.example', 'X-Forwarded-Scheme', 'http'],
-  ],
-  ['X-Original-URL and X-Rewrite-URL', ['X-Original-URL', '/api/public', 'X-Rewrite-URL', '/api/public']],
-  // RFC 9110 §7.6.1: names the headers that the proxy is to drop.
-  [
-    'Connection with the names of the headers',
-    ['Connection', 'close, X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix'],
-  ],
-  [
-    'Connection with the names, twice',
-    ['Connection', 'close', 'Connection', 'x-forwarded-host,x-forwarded-proto,x-forwarded-prefix'],
-  ],
-];
-
-/** Other spellings of a protected path that stay below the prefix. */
-const spellings: readonly string[] = [
-  ...words(`
-    /gate/api/%70rivate /gate/api/%2570rivate /gate//api/private /gate/api//private /gate/api/private/
-    /gate/api/private;x /gate/api/private%3Bx /gate/api/private%3Fx /gate/api/private%2F /gate/api%2Fprivate
-    /gate/api/./private /gate/api/public/../private /gate/api/public/%2e%2e/private /%67ate/api/private
-    /GATE/api/private /gate/API/private /gate/api/private%00 /gate%2Fapi%2Fprivate
-  `),
-  ...['/gate/api/private\\x'],
+/** Headers with which a client may pass for another. `proxy-wire.test.ts` sends more, and shows that none arrives. */
+const disguise = [
+  ...['X-Forwarded-Proto', 'http', 'X-Forwarded-Host', 'evil.example', 'X-Forwarded-Prefix', '/evil'],
+  ...['X-Forwarded-Port', '80', 'X-Forwarded-Server', 'evil.example', 'X-Forwarded-Scheme', 'http'],
+  ...['Forwarded', 'for=192.0.2.1;host=evil.example;proto=http', 'X-Original-URL', '/api/public'],
+  ...['Connection', 'close, X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix'],
 ];
 
 /** Paths that leave the prefix or come to it by a detour; where a proxy straightens them, no proof can fit. */
@@ -226,7 +198,7 @@ for (const name of proxyNames) {
       }
     });
 
-    describe.each(disguises)('client sends %s', (_, disguise) => {
+    describe('client sends headers of a proxy', () => {
       it('no token → the same challenge', async () => {
         const plain = await call(edge.origin, { path: '/gate/api/private' });
         const disguised = await call(edge.origin, { path: '/gate/api/private', headers: disguise });
@@ -278,7 +250,7 @@ for (const name of proxyNames) {
 
     it('proof sent again and again, memory store → 200 once at each instance', async () => {
       const headers = await dpop(at('/api/private'));
-      const answers: Answer[] = [];
+      const answers: Awaited<ReturnType<typeof call>>[] = [];
       for (let i = 0; i < 6; i++) answers.push(await call(edge.origin, { path: '/gate/api/private', headers }));
       const refused = answers.filter(({ status }) => status !== 200);
       expect(refused.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
@@ -307,17 +279,10 @@ for (const name of proxyNames) {
       });
     });
 
-    it.each([...spellings, ...wanderings])('%s, no token → not open', async (path) => {
+    it.each(wanderings)('%s, no token → not open', async (path) => {
       const { status, body } = await call(edge.origin, { path });
       expect([400, 401, 404]).toContain(status);
       expect(body).not.toContain('user_id');
-    });
-
-    it.each(spellings)('%s, proof for the URL as the client sent it → same result as with Bearer', async (path) => {
-      const { status } = await call(edge.origin, { path, headers: bearer(free) });
-      expect([200, 400, 404]).toContain(status);
-      const headers = await dpop(`${edge.origin}${path}`);
-      expect(await call(edge.origin, { path, headers })).toMatchObject({ status });
     });
   });
 }

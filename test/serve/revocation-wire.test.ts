@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
+import { signLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
@@ -37,14 +38,11 @@ async function start(environment: Readonly<Record<string, string>> = {}): Promis
   return started;
 }
 
-const now = (): number => Math.floor(Date.now() / 1000);
 let serial = 0;
 /** A new session: its access token, and the form that ends it. */
 async function createSession() {
   const sid = `session-${++serial}`;
-  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-  const claims = { aud: 'app', sid, jti: sid, iat: now(), exp: now() + 60, scope: undefined, events };
-  const logout = await provider.sign(claims, { header: { typ: 'logout+jwt' } });
+  const logout = await signLogout(provider, sid);
   return { sid, token: await provider.sign({ sid }), logout, form: `logout_token=${logout}` };
 }
 const get = (token: string, more = ''): string =>
@@ -146,7 +144,7 @@ describe('a logout token on the wire', () => {
     expect(readStatuses(received).filter((status) => status < 400)).toEqual([]);
     const headers = ['authorization', `Bearer ${token}`];
     expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
-  }, 30_000);
+  });
 
   it('no log line has the token, the session or the user', async () => {
     const { token, form, sid, logout } = await createSession();
@@ -176,26 +174,6 @@ describe('a flood', () => {
     expect(await slow.receive(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 429 [\s\S]*retry-after: ([1-9]|10)\r\n/i);
     expect(await converse(own.port, from('192.0.2.2', form), get(token))).toEqual([200, 401]);
   });
-
-  it('unknown kids from many peers → at most three fetches of keys', async () => {
-    const own = await start({ TRUST_PROXY: '127.0.0.1' });
-    closers.push(() => own.stop());
-    const { token, logout } = await createSession();
-    expect((await send(own.url, '/api/private', { headers: ['authorization', `Bearer ${token}`] })).status).toBe(200);
-    const before = provider.requests('jwks');
-    const [, payload, signature] = logout.split('.');
-    const statuses = await Promise.all(
-      Array.from({ length: 60 }, async (_, index) => {
-        const header = { alg: 'RS256', typ: 'logout+jwt', kid: `unknown-${index}` };
-        const forged = `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${payload}.${signature}`;
-        const more = `X-Forwarded-For: 198.51.100.${index}\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.test\r\n`;
-        return readStatuses(await exchange(own.port, post(`logout_token=${forged}`, { more: more + last })))[0];
-      }),
-    );
-    expect(new Set(statuses)).toEqual(new Set([400]));
-    expect(provider.requests('jwks') - before).toBeLessThanOrEqual(3);
-    expect((await send(own.url, '/api/private', { headers: ['authorization', `Bearer ${token}`] })).status).toBe(200);
-  });
 });
 
 describe('POST /revocations on the wire', () => {
@@ -213,6 +191,14 @@ describe('POST /revocations on the wire', () => {
     ['invalid UTF-8', '{"sid":"\xff"}'],
     ['another issuer that is not a string', '{"sid":"s","issuer":7}'],
     ['a time in milliseconds', `{"sub":"s","before":${Date.now()}}`],
+    ['a time in the future', `{"sub":"s","before":${Math.floor(Date.now() / 1000) + 60}}`],
+    ['a time that is not a number', '{"sub":"s","before":"x"}'],
+    ['no member', '{}'],
+    ['a list', '[]'],
+    ['a user and a session', '{"sub":"a","sid":"b"}'],
+    ['a number', '{"sub":7}'],
+    ['an empty name', '{"sub":""}'],
+    ['an unknown member', '{"sub":"a","other":1}'],
   ])('%s → 400, without a body', async (_title, body) => {
     const received = await admin(write(body));
     expect(readStatuses(received)).toEqual([400]);

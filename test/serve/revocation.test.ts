@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { send } from '../support/http-client.ts';
+import { sendLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
@@ -44,32 +45,13 @@ async function start(
 }
 
 const now = (): number => Math.floor(Date.now() / 1000);
+const limits = { timeout: 20_000 };
 const token = (claims: object = {}) =>
   provider.sign({ sid: 's1', sub: 'ann', client_id: 'app', iat: now() - 30, ...claims });
-const logout = async (claims: object = {}) =>
-  provider.sign(
-    {
-      aud: 'app',
-      sid: 's1',
-      sub: 'ann',
-      jti: 'l1',
-      scope: undefined,
-      iat: now(),
-      exp: now() + 60,
-      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
-      ...claims,
-    },
-    { header: { typ: 'logout+jwt' } },
-  );
 const post = (url: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers } });
-const sendLogout = async (service: OpenedService, claims: object = {}) =>
-  (
-    await post(
-      `${service.url}/backchannel-logout`,
-      new URLSearchParams({ logout_token: await logout(claims) }).toString(),
-    )
-  ).status;
+const logOut = (service: OpenedService, claims: object = {}) =>
+  sendLogout(provider, service, 's1', { sub: 'ann', ...claims });
 const status = async (service: OpenedService, bearer: string, path = '/api/private') =>
   (await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${bearer}` } })).status;
 /** Statuses of many connections, so that each worker has some. */
@@ -84,8 +66,8 @@ describe('', () => {
     const service = await start({ LOGOUT_CLIENTS: 'app' });
     const [ended, other] = [await token(), await token({ sid: 's2' })];
     expect([await statuses(service, ended), await statuses(service, other)]).toEqual([[200], [200]]);
-    expect(await sendLogout(service)).toBe(200);
-    await vi.waitFor(async () => expect(await statuses(service, ended)).toEqual([401]), { timeout: 1000 });
+    expect(await logOut(service)).toBe(200);
+    await vi.waitFor(async () => expect(await statuses(service, ended)).toEqual([401]), limits);
     expect(await statuses(service, other)).toEqual([200]);
     const line = await service.findLog(({ reason }) => reason === 'revoked_token');
     expect(line).toMatchObject({ revocation: 'logout', by: 'sid', since: expect.stringMatching(/^2/) });
@@ -110,25 +92,12 @@ describe('', () => {
           ...headers,
         })
       ).status;
-    expect(await revoke({ sub: 'ann' }, { authorization: 'Bearer wrong' })).toBe(401);
-    expect(await revoke({ sub: 'ann' }, { authorization: '' })).toBe(401);
-    for (const invalid of [
-      {},
-      { sub: 'a', sid: 'b' },
-      { sub: 7 },
-      { sub: 'a', before: now() + 60 },
-      { sub: 'a', other: 1 },
-      [],
-      { sub: '' },
-      { sub: 'a', before: 'x' },
-    ]) {
-      expect(await revoke(invalid), JSON.stringify(invalid)).toBe(400);
-    }
     expect(await revoke({ sub: 'ann' }, { 'content-type': 'text/plain' })).toBe(400);
     expect((await fetch(url)).status).toBe(405);
     expect(await statuses(service, ann)).toEqual([200]);
-    expect(await revoke({ sub: 'ann' })).toBe(204);
-    await vi.waitFor(async () => expect(await statuses(service, ann)).toEqual([401]), { timeout: 1000 });
+    expect(await revoke({ sub: 'a', issuer: 'https://other.example/' })).toBe(400);
+    expect(await revoke({ sub: 'ann', issuer: provider.issuer })).toBe(204);
+    await vi.waitFor(async () => expect(await statuses(service, ann)).toEqual([401]), limits);
     const revoked = await runCommand(['revoke', '--client', 'app', '--admin', String(service.adminUrl)], {
       ADMIN_KEY_FILE: file,
     });
@@ -199,7 +168,7 @@ describe('', () => {
 
 it('no source → the endpoints do not exist, and a token of a year passes', async () => {
   const service = await start({});
-  expect(await sendLogout(service)).toBe(404);
+  expect(await logOut(service)).toBe(404);
   expect((await post(`${service.adminUrl}/revocations`, '{}')).status).toBe(404);
   expect(await status(service, await token({ exp: now() + 365 * 86_400 }))).toBe(200);
 });
@@ -213,7 +182,7 @@ it('a source → token_lifetime_too_long for a longer token', async () => {
 
 it('LOGOUT_SUBJECT → all tokens of the user', async () => {
   const service = await start({ LOGOUT_CLIENTS: 'app', LOGOUT_SUBJECT: 'true' });
-  expect(await sendLogout(service)).toBe(200);
+  expect(await logOut(service)).toBe(200);
   expect(await status(service, await token({ sid: 'another' }))).toBe(401);
 });
 
@@ -225,59 +194,6 @@ it('tokens without sid → counted', async () => {
   );
 });
 
-describe('the gate', () => {
-  const rules = (issuer: string, audience: string) => ({
-    issuers: { idp: { issuer, audience } },
-    rules: [
-      { id: 'open', path: '/open', access: 'open' },
-      { id: 'deny', path: '/backchannel-logout', access: 'deny' },
-      { id: 'all', path: '/**' },
-    ],
-  });
-  const writeRules = async (): Promise<string> => {
-    const file = join(folder, 'rules.json');
-    await writeFile(file, JSON.stringify(rules(provider.issuer, provider.audience)));
-    return file;
-  };
-
-  it('beside a proxy: the endpoint precedes the rules, on any host; then forward-auth refuses', async () => {
-    const service = await start(
-      { LOGOUT_CLIENTS: 'app', ISSUER: '', IDP_AUDIENCE: '', TRUST_PROXY: '127.0.0.1' },
-      { command: 'gate', args: ['--rules', await writeRules()] },
-    );
-    const ask = async (bearer: string) =>
-      (
-        await fetch(`${service.url}/forward-auth`, {
-          headers: {
-            authorization: `Bearer ${bearer}`,
-            'x-forwarded-method': 'GET',
-            'x-forwarded-proto': 'https',
-            'x-forwarded-host': 'api.example',
-            'x-forwarded-uri': '/x',
-          },
-        })
-      ).status;
-    const ended = await token();
-    expect(await ask(ended)).toBe(200);
-    expect(await sendLogout(service)).toBe(200);
-    expect(await ask(ended)).toBe(401);
-  });
-
-  it('as the proxy: HTTP and an upgrade are refused after a logout', async () => {
-    const upstream = await start({ DOCS: 'false' });
-    const service = await start(
-      { LOGOUT_CLIENTS: 'app', ISSUER: '', IDP_AUDIENCE: '', UPSTREAM: upstream.url },
-      { command: 'gate', args: ['--rules', await writeRules()] },
-    );
-    const ended = await token();
-    expect(await status(service, ended, '/api/public')).toBe(200);
-    expect(await sendLogout(service)).toBe(200);
-    expect(await status(service, ended, '/api/public')).toBe(401);
-    const headers = ['authorization', `Bearer ${ended}`, 'connection', 'upgrade', 'upgrade', 'websocket'];
-    expect((await send(service.url, '/socket', { headers })).status).toBe(401);
-  });
-});
-
 describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
   it('two instances → a logout at one is refused at the other; revoke and revoke --list', async () => {
     const redis = await startTestRedis();
@@ -286,26 +202,25 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     const [first, second] = [await start(environment), await start(environment)];
     const ended = await token();
     expect([await statuses(first, ended), await statuses(second, ended)]).toEqual([[200], [200]]);
-    expect(await sendLogout(first)).toBe(200);
+    expect(await logOut(first)).toBe(200);
     await vi.waitFor(
       async () => expect([await statuses(first, ended), await statuses(second, ended)]).toEqual([[401], [401]]),
-      { timeout: 1000 },
+      limits,
     );
     const settings = { REVOCATION_STORE: redis.url, ISSUER: provider.issuer };
     expect(await runCommand(['revoke', '--sub', 'bob', '--before', new Date().toISOString()], settings)).toMatchObject({
       status: 0,
       stderr: '',
     });
-    await vi.waitFor(async () => expect(await statuses(second, await token({ sub: 'bob', sid: 'x' }))).toEqual([401]), {
-      timeout: 1000,
-    });
+    await vi.waitFor(
+      async () => expect(await statuses(second, await token({ sub: 'bob', sid: 'x' }))).toEqual([401]),
+      limits,
+    );
     const issuedAt = Math.floor(Date.now() / 1000);
     const { stdout } = await runCommand(['revoke', '--sub', 'carol'], settings);
     expect(stdout).toMatch(/^Tokens that were issued before this second .* is admitted\.\n$/);
     const carol = (iat: number) => token({ sub: 'carol', sid: 'c', iat });
-    await vi.waitFor(async () => expect(await statuses(second, await carol(issuedAt - 1))).toEqual([401]), {
-      timeout: 1000,
-    });
+    await vi.waitFor(async () => expect(await statuses(second, await carol(issuedAt - 1))).toEqual([401]), limits);
     expect(await statuses(second, await carol(Math.floor(Date.now() / 1000)))).toEqual([200]);
     const listed = await runCommand(['revoke', '--list'], settings);
     expect(listed.stdout.split('\n').sort()).toEqual([
@@ -320,15 +235,15 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
         const response = await fetch(`${second.adminUrl}/readyz`);
         expect([response.status, await response.json()]).toMatchObject([200, { degraded: ['revocation'] }]);
       },
-      { timeout: 15_000, interval: 200 },
+      { timeout: 20_000, interval: 200 },
     );
     expect(await statuses(second, ended)).toEqual([401]);
-    expect(await sendLogout(first, { sid: 's3' })).toBe(400);
+    expect(await logOut(first, { sid: 's3' })).toBe(400);
     expect(await (await fetch(`${second.adminUrl}/metrics`)).text()).toMatch(
       /^portcullis_revocation_store_contact_seconds [1-9]/m,
     );
     expect((await runCommand(['revoke', '--sub', 'x'], settings)).status).toBe(69);
-  }, 60_000);
+  });
 
   it('Redis unreachable at startup → not ready; ready once it is loaded', async () => {
     const redis = await startTestRedis();
@@ -373,12 +288,15 @@ describe('settings that cannot work → 78', () => {
   it.each<[string, Environment, unknown]>([
     ['a file that does not exist', { SHARED_SIGNALS: '/nonexistent.json' }, undefined],
     ['no streams', {}, { streams: {} }],
+    ['a name that the schema drops', {}, { streams: { idp: stream, constructor: stream } }],
     ['an unknown member', {}, { streams: { idp: { ...stream, extra: 1 } } }],
     ['an earlier member', {}, { streams: { idp: { ...stream, delivery: 'push' } } }],
+    ['a transmitter with a query', {}, { streams: { idp: { ...stream, transmitter: 'https://t.example/?a' } } }],
     ['no audience', {}, { streams: { idp: { ...stream, audience: undefined } } }],
     ['no authorizationFile', {}, { streams: { idp: { ...stream, authorizationFile: undefined } } }],
     ['an authorizationFile that does not exist', {}, { streams: { idp: { ...stream, authorizationFile: '/x' } } }],
     ['a key that does not exist', { ADMIN_KEY_FILE: '/nonexistent' }, undefined],
+    ['an empty key', { ADMIN_KEY_FILE: '/dev/null' }, undefined],
     ['a key without an admin listener', { ADMIN_KEY_FILE: '/dev/null', ADMIN_PORT: 'off' }, undefined],
   ])('%s', async (_title, environment, streams) => {
     const file = join(folder, 'bad.json');

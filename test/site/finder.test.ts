@@ -15,4 +15,4 @@ it('each provider with each framework → code that compiles', async () => {
   }
   expect(files.size).toBeGreaterThan(70);
   expect(await compileScripts(files)).toEqual([]);
-}, 120_000);
+});

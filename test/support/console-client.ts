@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import type { DecisionDetail, StreamedDecisions } from '../../src/server/console/wire.ts';
 import { send } from './http-client.ts';
 
@@ -32,6 +33,42 @@ export async function enterConsole(adminUrl: string, key: string): Promise<strin
   const [cookie] = (answer.headers.get('set-cookie') ?? '').split(';');
   if (answer.status !== 200 || cookie === undefined) throw new Error(`the key is refused: ${answer.text}`);
   return cookie;
+}
+
+/** A service with its console, and the cookie of a user who has signed in. */
+export interface OpenedConsole<Service> {
+  readonly folder: KeyFolder;
+  readonly service: Service;
+  /** URL of the admin listener. */
+  readonly admin: string;
+  /** Header lines. */
+  readonly cookie: readonly [name: 'Cookie', value: string];
+  close(): Promise<void>;
+}
+
+/** Opens a service with its console by its settings, and signs in. */
+export async function openConsole<Service extends { readonly adminUrl: string | undefined; stop(): Promise<unknown> }>(
+  open: (environment: KeyFolder['environment']) => Promise<Service>,
+): Promise<OpenedConsole<Service>> {
+  const folder = await makeKeyFolder();
+  const service = await open(folder.environment);
+  const admin = service.adminUrl ?? '';
+  return {
+    ...{ folder, service, admin, cookie: ['Cookie', await enterConsole(admin, await folder.readKey())] },
+    async close() {
+      await service.stop();
+      await folder.close();
+    },
+  };
+}
+
+/** Like {@link openConsole}, for the tests of a group. */
+export async function useConsole<Service extends { readonly adminUrl: string | undefined; stop(): Promise<unknown> }>(
+  open: (environment: KeyFolder['environment']) => Promise<Service>,
+): Promise<OpenedConsole<Service>> {
+  const opened = await openConsole(open);
+  afterAll(opened.close);
+  return opened;
 }
 
 /** A page that watches, seen by its bytes. */

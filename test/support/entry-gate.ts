@@ -36,6 +36,7 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
   const servers = createGateServers({
     // Only keys are looked up.
     open: async (issuer, { jwksUri } = {}) => ({ issuer, set: keysOf(issuer, jwksUri) as ManagedKeySet }),
+    keep() {},
   });
 
   /** Reads a file, and makes its rules active, as a reload does. */

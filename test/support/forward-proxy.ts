@@ -9,7 +9,7 @@ import { requireProgram } from './programs.ts';
 
 /** A running HTTP proxy on loopback. */
 export interface ForwardProxy {
-  /** `http://127.0.0.1:<port>`, for HTTPS_PROXY, with credentials if required. */
+  /** `http://<user>:<password>@127.0.0.1:<port>`, for HTTPS_PROXY. */
   readonly url: string;
   /** Targets (`host:port`) of the CONNECT requests that came so far, in order. */
   connects(): Promise<readonly string[]>;
@@ -21,8 +21,8 @@ export interface ForwardProxy {
 export interface ForwardProxyOptions {
   /** The one port that CONNECT may reach. */
   readonly port: number;
-  /** Required Basic credentials. Default: none. */
-  readonly credentials?: { readonly user: string; readonly password: string };
+  /** Required Basic credentials. */
+  readonly credentials: { readonly user: string; readonly password: string };
 }
 
 /** Starts tinyproxy on a free loopback port; stop it with `close()`. */
@@ -39,15 +39,14 @@ export async function startForwardProxy({ port, credentials }: ForwardProxyOptio
     `ConnectPort ${port}`,
     `LogFile "${logFile}"`,
     'LogLevel Connect',
-    ...(credentials === undefined ? [] : [`BasicAuth ${credentials.user} ${credentials.password}`]),
+    `BasicAuth ${credentials.user} ${credentials.password}`,
   ];
   await writeFile(configFile, `${config.join('\n')}\n`);
   const child = spawn(requireProgram('tinyproxy'), ['-d', '-c', configFile], { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const userinfo = credentials === undefined ? '' : `${credentials.user}:${credentials.password}@`;
   await waitForPort(ownPort);
   return {
-    url: `http://${userinfo}127.0.0.1:${ownPort}`,
+    url: `http://${credentials.user}:${credentials.password}@127.0.0.1:${ownPort}`,
     async connects() {
       const log = await readFile(logFile, 'utf8');
       return [...log.matchAll(/Request \(file descriptor \d+\): CONNECT (\S+) HTTP/g)].map(([, target = '']) => target);

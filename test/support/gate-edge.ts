@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { afterAll } from 'vitest';
 import { type Edge, edges, type ProxyServer, startEdge } from './proxy-server.ts';
 import type { TestCertificates } from './tls.ts';
 
@@ -52,6 +53,24 @@ export interface RecordingUpstream {
   /** Responds to an upgrade instead, and then returns `true`. Default: each is accepted. */
   interceptUpgrade: ((socket: Duplex) => boolean) | undefined;
   close(): Promise<void>;
+}
+
+/** Starts an upstream for the tests of a file, and closes it after them. */
+export async function useUpstream(): Promise<RecordingUpstream> {
+  const upstream = await startRecordingUpstream();
+  afterAll(() => upstream.close());
+  return upstream;
+}
+
+/** The headers of the last request by their names in lower case, lines of one name joined; none before the first. */
+export function lastHeaders({ received }: RecordingUpstream): Readonly<Record<string, string | undefined>> {
+  const { rawHeaders = [] } = received.at(-1) ?? {};
+  const headers: Record<string, string> = {};
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase();
+    headers[name] = [...(Object.hasOwn(headers, name) ? [headers[name]] : []), rawHeaders[at + 1]].join(', ');
+  }
+  return headers;
 }
 
 /** Starts an upstream on a loopback port. Default: a free one. */

@@ -1,6 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { type Answer, send } from './http-client.ts';
 import { type OpenedService, openService } from './open-service.ts';
 import { type ServiceProcess, type ServiceProcessOptions, startService } from './service-process.ts';
@@ -39,6 +40,13 @@ type Environment = Readonly<Record<string, string>>;
 /** Opens a gate before the provider, in this process; `rules` is what the file holds, as text or to be written in JSON. */
 export function openGate(provider: TestProvider, rules: unknown, environment?: Environment): Promise<OpenedGate> {
   return startWith(openService, { provider, rules, environment });
+}
+
+/** Opens a gate for the tests of a file, and stops it after them. */
+export async function useGate(...parameters: Parameters<typeof openGate>): Promise<OpenedGate> {
+  const gate = await openGate(...parameters);
+  afterAll(() => gate.stop());
+  return gate;
 }
 
 /** Starts a gate in its own process. */

@@ -1,4 +1,5 @@
 import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { connect } from 'node:net';
 
 /** One request, with control over what a well-behaved client library would tidy up. */
@@ -9,6 +10,8 @@ export interface RequestOptions {
   readonly headers?: readonly string[];
   /** Sent with its length. */
   readonly body?: string;
+  /** PEM of the authority behind an https origin. */
+  readonly ca?: string;
 }
 
 /** A response. */
@@ -25,15 +28,18 @@ export interface Answer {
 
 /** Sends a request on a new connection; the path is sent unchanged. Rejects if the connection breaks. */
 export function send(origin: string, path: string, options: RequestOptions = {}): Promise<Answer> {
-  const { method = 'GET', headers = [], body } = options;
-  const { hostname, port, host } = new URL(origin);
+  const { method = 'GET', headers = [], body, ca } = options;
+  const { protocol, hostname, port, host } = new URL(origin);
+  const request = protocol === 'https:' ? requestHttps : requestHttp;
+  // Edges listen on 127.0.0.1 alone.
+  const edge = ca === undefined ? {} : { ca, family: 4 };
   const all = [
     ...(headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'host') ? [] : ['Host', host]),
     ...headers,
     ...(body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]),
   ];
   return new Promise((resolve, reject) => {
-    const outgoing = requestHttp({ hostname, port, path, method, headers: all, agent: false }, (response) => {
+    const outgoing = request({ hostname, port, path, method, headers: all, agent: false, ...edge }, (response) => {
       let received = '';
       response.setEncoding('utf8').on('data', (chunk: string) => {
         received += chunk;

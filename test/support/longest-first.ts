@@ -8,7 +8,7 @@ export const longestFiles: readonly string[] = words(`
   serve/dpop-modes serve/http catalogue/catalogue gate/gate-settings gate/reverse-proxy
   server/listener/listeners server/process/running explain/explain explain/catalogue gate/reload
   server/process/supervisor server/listener/pipelining cli/doctor/peer-checks serve/dpop-clients
-  serve/proof-before-start differential/differential serve/dpop-instances server/variants/endpoints
+  serve/proof-before-start differential/differential server/variants/endpoints
   core/dpop/replay-redis serve/proxies dev/local-idp core/dpop/redis-restart core/keys/key-set-provider
   runtimes/harness cli/token-dpop testing/listening catalogue/slow-clients
   server/settings/settings-process dev/provider

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailure, requireValid } from '../../src/cli/commands/failure.ts';
 import { createOpenConsole } from '../../src/console/server/open-console.ts';
 import { openTries } from '../../src/dev/tries/tries.ts';
-import { createGateCommand } from '../../src/gate/gate-command.ts';
+import { createGateCommand } from '../../src/gate/gate-service.ts';
 import { readGateSettings } from '../../src/gate/gate-settings.ts';
 import { RulesError } from '../../src/gate/match/rules.ts';
 import { serveCommand } from '../../src/serve/service.ts';
@@ -99,10 +99,10 @@ export async function openService(options: ServiceProcessOptions = {}): Promise<
       return hasEnded ? lines.all : lines.read();
     },
     async findLog(matches) {
-      for (;;) {
+      for (let read = 0; ; ) {
         const isLast = hasEnded;
-        const found = (isLast ? lines.all : lines.read()).find(matches);
-        if (found !== undefined) return found;
+        const all = isLast ? lines.all : lines.read();
+        for (; read < all.length; read++) if (matches(all[read] as LogLine)) return all[read] as LogLine; // below its length
         if (isLast) throw new Error('The service ended and has written no such line.');
         await sleep(5);
       }

@@ -127,9 +127,9 @@ export async function doOnce(folder: string, work: () => Promise<string>): Promi
     await writeFile(`${done}.part`, await work());
     await rename(`${done}.part`, done); // whole, or not there
   }
-  for (let attempt = 0; attempt < 600; attempt++) {
+  for (let attempt = 0; attempt < 1200; attempt++) {
     if (existsSync(done)) return await readFile(done, 'utf8');
-    await sleep(100);
+    await sleep(50);
   }
   throw new Error(`${folder} was not ready in time`);
 }

@@ -18,6 +18,8 @@ export interface CodeBlock {
   readonly page: string;
   /** Line of the page. */
   readonly line: number;
+  /** The heading of level 2 above the block. Empty above the first one. */
+  readonly section: string;
   readonly language: string;
   readonly text: string;
   /** Code that the reader is spared and the compiler needs: of a comment `<!-- given: … -->` above the block. */
@@ -35,9 +37,15 @@ export function readCodeBlocks(page: string): readonly CodeBlock[] {
   const text = readFileSync(page, 'utf8');
   return [...text.matchAll(block)].map((match) => {
     const [, mark, remark = '', language = '', code = ''] = match;
+    const above = text.slice(0, match.index);
     return {
       page,
-      line: text.slice(0, match.index).split('\n').length,
+      line: above.split('\n').length,
+      section:
+        above
+          .match(/^## .*$/gm)
+          ?.at(-1)
+          ?.slice(3) ?? '',
       language,
       text: code,
       given: mark === 'given' ? remark : '',

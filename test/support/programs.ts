@@ -22,6 +22,7 @@ const packages = {
   'python3-jwt': 'python3-jwt python3-cryptography',
   'redis-sentinel': 'redis-sentinel',
   'redis-server': 'redis-server',
+  sed: 'sed',
   'systemd-analyze': 'systemd',
   tinyproxy: 'tinyproxy',
 } as const;

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import type { RedisClientLike } from '../../src/core/dpop/redis-script.ts';
 import type { Witnessed } from '../../src/core/dpop/replay.ts';
@@ -19,12 +18,6 @@ export async function openStore(
   const store = await createRedisReplayStore(target, options);
   onTestFinished(() => store.close());
   return store;
-}
-
-/** Polls until it holds; rejects where that takes 15 s. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 15_000; Date.now() < deadline; await sleep(20)) if (await condition()) return;
-  throw new Error('the condition did not come true');
 }
 
 /** Returns a refusal; rejects if the value is not one. */

@@ -53,23 +53,21 @@ export function readEnvironment(
   return { VARIANT: name, [names.domain]: domain, [names.audience]: audience, NODE_EXTRA_CA_CERTS: caFile };
 }
 
-/** Opens a variant before a provider, in this process; the environment is laid over its settings. */
-export function openVariant(
+/** A variant, its provider, and settings that replace the usual ones. */
+type Settings = [
   variant: VariantOnTheWire,
   provider: Provider,
-  environment: Readonly<Record<string, string | undefined>> = {},
-): Promise<OpenedService> {
-  return openService({ environment: { ...readEnvironment(variant, provider), ...environment } });
-}
+  environment?: Readonly<Record<string, string | undefined>>,
+];
+const optionsOf = (...[variant, provider, environment]: Settings) => ({
+  environment: { ...readEnvironment(variant, provider), ...environment },
+});
+
+/** Opens a variant before a provider, in this process. */
+export const openVariant = (...settings: Settings): Promise<OpenedService> => openService(optionsOf(...settings));
 
 /** Starts a variant in its own process. */
-export function startVariant(
-  variant: VariantOnTheWire,
-  provider: Provider,
-  environment: Readonly<Record<string, string | undefined>> = {},
-): Promise<ServiceProcess> {
-  return startService({ environment: { ...readEnvironment(variant, provider), ...environment } });
-}
+export const startVariant = (...settings: Settings): Promise<ServiceProcess> => startService(optionsOf(...settings));
 
 /** The log line of a refused request. */
 export function findLine(service: OpenedService, answer: Answer): Promise<LogLine> {

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createProtect } from '../../src/adapters/node.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, expectRefused } from '../../src/testing/index.ts';
+import { listen } from '../support/listening.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
 const issuer = createTestIssuer({ alg: 'ES256' });
@@ -37,8 +37,7 @@ describe('a client with a certificate', () => {
     const protect = createProtect(createResourceServer({ ...options, clientCertificate: 'tls' }));
     const answer = protect({}, (_request, response, { claims }) => response.end(claims.sub));
     const server = createServer({ cert, key, requestCert: true, rejectUnauthorized: false }, answer);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo; // it listens on TCP
+    const { port, close } = await listen(server);
     const ask = async ({ certificate, key }: typeof client): Promise<number | undefined> => {
       const headers = { authorization: `Bearer ${client.token()}` };
       const own = { cert: certificate, key, rejectUnauthorized: false, agent: false, headers };
@@ -49,8 +48,7 @@ describe('a client with a certificate', () => {
     try {
       expect([await ask(client), await ask(other)]).toEqual([200, 401]);
     } finally {
-      server.closeAllConnections();
-      server.close();
+      await close();
     }
   });
 });

@@ -57,4 +57,4 @@ it('examples of docstrings compile', async () => {
   } finally {
     await rm(folder, { recursive: true });
   }
-}, 60_000);
+});

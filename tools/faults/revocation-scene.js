@@ -1,5 +1,4 @@
 // Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
-import { Agent, request } from 'node:http';
 import { openAsker } from '../load/asker.js';
 import { processorCount } from '../shared/processes.js';
 import { startProvider } from '../shared/provider.js';
@@ -35,27 +34,6 @@ export async function startInstance(provider, redis) {
   return instance;
 }
 
-/** Status of one request on a new connection; 0 if the connection broke. */
-function send(port, target, { method = 'GET', headers = {}, body = '' } = {}) {
-  return new Promise((resolve) => {
-    const agent = new Agent({ keepAlive: false });
-    const sent = request(`http://127.0.0.1:${port}${target}`, { method, headers, agent }, (response) => {
-      response.once('end', () => resolve(response.statusCode)).resume();
-    });
-    sent.once('error', () => resolve(0)).end(body);
-  });
-}
-
-/** Status of an access token, on a new connection. */
-export const ask = ({ port }, token) => send(port, path, { headers: { authorization: `Bearer ${token}` } });
-
-/** Status of a logout token, on a new connection. */
-export function logOut({ port }, logoutToken) {
-  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-  const body = new URLSearchParams({ logout_token: logoutToken }).toString();
-  return send(port, '/backchannel-logout', { method: 'POST', headers, body });
-}
-
 /** A request with an access token, as text. */
 export const formatRequest = (token) => `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 
@@ -64,6 +42,20 @@ export function formatLogout(logoutToken) {
   const head = 'POST /backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n';
   return `${head}Content-Length: ${13 + logoutToken.length}\r\n\r\nlogout_token=${logoutToken}`;
 }
+
+/** Status of one request on a new connection; 0 if the connection broke. */
+async function send({ port }, bytes) {
+  const asker = openAsker(port);
+  const { status } = await asker.ask(bytes);
+  asker.close();
+  return status;
+}
+
+/** Status of an access token, on a new connection. */
+export const ask = (instance, token) => send(instance, formatRequest(token));
+
+/** Status of a logout token, on a new connection. */
+export const logOut = (instance, logoutToken) => send(instance, formatLogout(logoutToken));
 
 /** The kinds of a stream of valid tokens. */
 export const validKinds = (tokens) => [

@@ -85,7 +85,7 @@ const during = (fault) => async (scene, name) => {
 };
 
 /** Each row: the Redis, and what is played. `quick`: part of the short form. */
-/** @type {Record<string, { quick?: boolean, open: (folder: string) => Promise<any>, play: (scene: any, name: string) => Promise<any> }>} */
+/** @type {Record<string, { quick?: boolean, open: () => Promise<any>, play: (scene: any, name: string) => Promise<any> }>} */
 const rows = {
   undisturbed: { open: startRedis, play: during(async () => {}) },
   ...loadRows,
@@ -101,8 +101,7 @@ const rows = {
   'redis-failover': {
     open: startSentinels,
     play: during(async ({ redis }) => {
-      await redis.killMaster();
-      await redis.takenOver();
+      await redis.failOver();
     }),
   },
   'redis-slow': {
@@ -145,12 +144,12 @@ export const namesOf = ({ quick }) => Object.keys(rows).filter((name) => !quick 
 export const revocationNames = Object.keys(rows);
 
 /** Plays rows, prints a line for each, and resolves with the number of rows that were broken. */
-export async function playRevocations(names, { quick, folder, identity, load }) {
+export async function playRevocations(names, { quick, identity, load }) {
   const provider = await openProvider(identity);
   let broken = 0;
   for (const name of names) {
     const { open, play: playRow } = rows[name];
-    const redis = await open(folder);
+    const redis = await open();
     const instances = await Promise.all([startInstance(provider, redis), startInstance(provider, redis)]);
     const scene = { quick, load, provider, redis, instances };
     let text;
@@ -201,7 +200,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = makeFolder('revocation');
   const load = startLoad();
   const names = positionals.length > 0 ? positionals : namesOf(values);
-  const broken = await playRevocations(names, { ...values, folder, identity: await makeIdentity(folder), load });
+  const broken = await playRevocations(names, { ...values, identity: await makeIdentity(folder), load });
   await load.end();
   process.exit(broken === 0 ? 0 : 1);
 }

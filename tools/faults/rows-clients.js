@@ -9,6 +9,10 @@ const path = '/api/private';
  * of the listener, twice, before the service accepts it; the test searches for a connection that never ends.
  */
 const slowSeconds = 60;
+/** Parts of a head, in KiB: none, nearly the limit that was before, nearly the limit, and the same in lines of four bytes. */
+const parts = [{ part: 0 }, { part: 15 }, { part: 31 }, { part: 31, line: 'ab:\r\n' }];
+/** KiB that a connection may cost: its own objects and the parsed begin of a head, and the head twice, when it is read and kept. */
+const maxPerConnection = (part) => 48 + 2 * part;
 /** For the distinct tokens, however late it is. */
 const leastSeconds = 10;
 
@@ -70,6 +74,42 @@ export const slow = {
     } finally {
       await crowd.end();
     }
+  },
+};
+
+/** Clients that send a part of a head and wait, until they are cut off. */
+export const incomplete = {
+  name: 'incomplete-heads',
+  setup: {},
+  title: ({ quick }) => `${quick ? '1 000' : '3 000'} clients with incomplete heads of up to 31 KiB`,
+  async play(scene) {
+    const count = limitConnections(scene.pace(3000, 1000));
+    const costs = [];
+    // Without load, because its heap varies by more. One process, because it does not give memory back.
+    const before = scene.service.memory();
+    for (const { part, line } of parts) {
+      const crowd = startCrowd();
+      try {
+        await crowd.open({ port: scene.service.port, count, style: 'waiting', bytes: part * 1024, line });
+        let most = 0;
+        for (let tenths = 0; tenths < 20; tenths++) {
+          await scene.sleep(0.1);
+          most = Math.max(most, scene.service.memory() - before);
+        }
+        const { open } = await crowd.state();
+        const each = (most * 1024) / count;
+        const what = `${part} KiB of a head${line === undefined ? '' : ' in short lines'}`;
+        scene.demand(open === count, `only ${open} of ${count} were open with ${what}`);
+        scene.demand(each <= maxPerConnection(part), `${what} cost ${each.toFixed(0)} KiB`);
+        costs.push(`${what}: +${most.toFixed(0)} MiB, ${each.toFixed(0)} KiB for each`);
+      } finally {
+        await crowd.end();
+      }
+    }
+    scene.note(costs.join('; '));
+    await scene.begin({ share: 0.1 });
+    await scene.sleep(1);
+    scene.faultEnds();
   },
 };
 

@@ -1,18 +1,16 @@
 // Token exchange under load: number of requests to the provider, and the token that an upstream gets.
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort } from '../shared/network.js';
+import { findFreePort, listen, stop } from '../shared/network.js';
+import { openGate, revoke, steadyRules } from './gate.js';
 import { startService } from './service.js';
-import { audience } from './tokens.js';
 
 const callers = 1000;
 const path = '/exchanged';
-const adminKey = 'an admin key of the faults, of more than 32 bytes';
 
 const readSubject = (jwt) => JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString()).sub;
 
@@ -37,15 +35,7 @@ async function startEndpoint({ certificate: cert, key }) {
   });
   // A port that no outgoing connection takes while the endpoint is down.
   const port = await findFreePort();
-  const up = () => once(server.listen(port, '127.0.0.1'), 'listening');
-  await up();
-  const down = async () => {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
-  };
+  await listen(server, port);
   return {
     url: `https://localhost:${port}/token`,
     counts,
@@ -59,13 +49,13 @@ async function startEndpoint({ certificate: cert, key }) {
         held = { subject, arrived: () => resolve(release), release: released };
       });
     },
-    down,
-    up,
+    down: () => stop(server),
+    up: () => listen(server, port),
   };
 }
 
 /** An upstream that compares the token of each request with its caller. */
-async function startUpstream() {
+function createUpstream() {
   const seen = { requests: 0, wrong: 0, callers: new Set() };
   const server = createServer(({ url, headers }, outgoing) => {
     if (url === path) {
@@ -77,13 +67,7 @@ async function startUpstream() {
     }
     outgoing.end('{}');
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  const stop = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { url: `http://127.0.0.1:${port}`, seen, stop };
+  return { server, seen };
 }
 
 const exchange = {
@@ -91,36 +75,18 @@ const exchange = {
   title: ({ quick }) =>
     `the gate as the proxy: tokens of 1 000 callers are exchanged, the token endpoint is down for ${quick ? '5 s' : 'a minute'}`,
   processes: 2,
-  async open({ folder, identity }) {
-    const [endpoint, upstream] = await Promise.all([startEndpoint(identity), startUpstream()]);
-    const files = Object.fromEntries(
-      ['rules.json', 'secret', 'admin'].map((name) => [name, join(folder, `exchange-${name}`)]),
-    );
-    writeFileSync(files.secret, 'secret');
-    writeFileSync(files.admin, adminKey);
-    return {
-      endpoint,
-      upstream,
-      environment: { ADMIN_KEY_FILE: files.admin },
-      words(issuer) {
-        const client = { issuer: 'staff', clientId: 'gate', clientSecretFile: files.secret };
-        const rules = [
-          { id: 'public', path: '/api/public', access: 'open' },
-          { id: 'scoped', path: '/api/private-scoped', scopes: ['read:messages'] },
-          { id: 'exchanged', path, exchange: 'orders' },
-        ];
-        const exchanges = { orders: { ...client, endpoint: endpoint.url, audience: 'https://orders.internal/' } };
-        writeFileSync(
-          files['rules.json'],
-          JSON.stringify({ issuers: { staff: { issuer, audience } }, exchanges, rules }),
-        );
-        return ['gate', '--rules', files['rules.json'], '--upstream', upstream.url];
-      },
-      async stop() {
-        upstream.stop();
-        await endpoint.down();
-      },
-    };
+  async open(bench) {
+    const secretFile = join(bench.folder, 'exchange-secret');
+    writeFileSync(secretFile, 'secret');
+    const endpoint = await startEndpoint(bench.identity);
+    const upstream = createUpstream();
+    const client = { issuer: 'staff', clientId: 'gate', clientSecretFile: secretFile };
+    const gate = await openGate(bench, 'exchange', {
+      upstream: upstream.server,
+      rules: [...steadyRules, { id: 'exchanged', path, exchange: 'orders' }],
+      exchanges: { orders: { ...client, endpoint: endpoint.url, audience: 'https://orders.internal/' } },
+    });
+    return { ...gate, endpoint, upstream, stop: () => Promise.all([gate.stop(), endpoint.down()]) };
   },
   async play(scene) {
     const { endpoint, upstream } = scene.setup;
@@ -198,13 +164,9 @@ async function revokeBetween(scene, sub, counts) {
   const holding = endpoint.hold(sub);
   const first = ask();
   const release = await holding;
-  const revoked = await fetch(`${scene.service.adminUrl}/revocations`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ sub, issuer: scene.issuer }),
-  });
+  const { status } = await revoke(scene, { sub });
   release();
-  scene.demand(revoked.status === 204, `the revocation got ${revoked.status}`);
+  scene.demand(status === 204, `the revocation got ${status}`);
   const statuses = [await first, await ask()];
   await sleep(100);
   scene.demand(statuses.join() === '401,401', `a token that was revoked during its exchange got ${statuses.join()}`);

@@ -1,56 +1,26 @@
 // Faults of the gate under load.
-import { once } from 'node:events';
-import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { connect, createServer as createSocketServer } from 'node:net';
-import { join } from 'node:path';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort } from '../shared/network.js';
+import { findFreePort, listen, stop } from '../shared/network.js';
+import { createUpstream, openGate, steadyRules } from './gate.js';
 import { isLevel, peaks } from './level.js';
-import { openGate } from './rows-streams.js';
-import { audience } from './tokens.js';
 
 /** Seconds until a reload must be in force. */
 const reloadSeconds = 15;
 
 /** The decisions of the service, and one rule that changes. */
-function makeRules(issuer, generation) {
-  const comes = { id: 'comes', path: '/comes', access: 'open' };
-  return {
-    issuers: { staff: { issuer, audience } },
-    rules: [
-      { id: 'public', path: '/api/public', access: 'open' },
-      // Another server in each generation: all that a reload can leave behind is left behind here.
-      { id: `scoped-${generation}`, path: '/api/private-scoped', scopes: ['read:messages'] },
-      ...(generation % 2 === 0 ? [comes] : []),
-    ],
-  };
+function makeRules(generation) {
+  const [open, scoped] = steadyRules;
+  // Another server in each generation: all that a reload can leave behind is left behind here.
+  const rules = [open, { ...scoped, id: `scoped-${generation}` }];
+  return generation % 2 === 0 ? [...rules, { id: 'comes', path: '/comes', access: 'open' }] : rules;
 }
 
 const reloads = {
   name: 'gate-reloads',
   title: ({ quick }) => `the gate as the proxy: ${quick ? 100 : '1 000'} reloads under load`,
-  async open({ folder }) {
-    const file = join(folder, 'rules.json');
-    const upstream = createServer((_incoming, outgoing) => outgoing.end('{}')).listen(0, '127.0.0.1');
-    await once(upstream, 'listening');
-    const { port } = /** @type {import('node:net').AddressInfo} */ (upstream.address());
-    const write = (rules) => {
-      writeFileSync(`${file}.new`, JSON.stringify(rules));
-      renameSync(`${file}.new`, file);
-    };
-    return {
-      write,
-      words(issuer) {
-        write(makeRules(issuer, 1));
-        return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${port}`];
-      },
-      async stop() {
-        upstream.close();
-        upstream.closeAllConnections();
-      },
-    };
-  },
+  open: (bench) => openGate(bench, 'reloads', { rules: makeRules(1) }),
   async play(scene) {
     const { service, setup, issuer } = scene;
     const count = scene.pace(1000, 100);
@@ -58,7 +28,7 @@ const reloads = {
     let wrong = 0;
     const startedAt = performance.now();
     for (let generation = 2; generation <= count + 1; generation++) {
-      setup.write(makeRules(issuer, generation));
+      setup.write(issuer, makeRules(generation));
       service.signal('SIGHUP');
       const isIn = await awaitGeneration(service, generation);
       scene.demand(isIn, `the rules of generation ${generation} are not in force`);
@@ -92,95 +62,59 @@ async function awaitGeneration(service, generation) {
 
 /** Servers that fail, by the name of their row; each ends what `start` began. */
 const failures = {
-  hangs: {
-    title: 'hangs',
-    status: 504,
-    start: () => listen(createSocketServer((socket) => void socket.on('error', () => {}))),
-  },
+  hangs: { title: 'hangs', status: 504, start: () => start(createServer(() => {})) },
   garbage: {
     title: 'sends garbage',
     status: 502,
-    start: () =>
-      listen(
-        createSocketServer((socket) => {
-          socket.on('error', () => {}).once('data', () => void socket.end('\0garbage\r\n\r\n'));
-        }),
-      ),
+    start: () => start(createServer(({ socket }) => void socket.end('\0garbage\r\n\r\n'))),
   },
   restarts: { title: 'restarts again and again', status: 502, start: startRestarting },
 };
 
-/** Listens on a port, 0 for a free one. Resolves with the port and `stop`, which also breaks every connection. */
-async function listen(server, port = 0) {
-  const sockets = new Set();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  return {
-    port: server.address().port,
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      if (server.listening) await once(server, 'close');
-    },
-  };
+async function start(server) {
+  return { port: await listen(server), stop: () => stop(server) };
 }
-
-const startUpstream = (port = 0) =>
-  listen(
-    createServer((_incoming, outgoing) => void outgoing.end('{}')),
-    port,
-  );
 
 /** A server that is up for 200 ms, then down for 200 ms. */
 async function startRestarting() {
-  let current = await startUpstream(await findFreePort());
+  const server = createUpstream();
+  // A port that no outgoing connection takes while the server is down.
+  const port = await findFreePort();
+  await listen(server, port);
   let isOver = false;
   const turns = (async () => {
     while (!isOver) {
       await sleep(200);
-      await current.stop();
+      await stop(server);
       await sleep(200);
-      current = await startUpstream(current.port);
+      await listen(server, port);
     }
   })();
   return {
-    port: current.port,
+    port,
     async stop() {
       isOver = true;
       await turns;
-      await current.stop();
+      await stop(server);
     },
   };
 }
 
 /** The steady load goes to one upstream, while another, to which half as many requests go, fails. */
-const upstreamRow = ([name, { title, status, start }]) => ({
+const upstreamRow = ([name, { title, status, ...failure }]) => ({
   name: `gate-upstream-${name}`,
   title: `the gate as the proxy: one of two upstreams ${title}`,
-  async open({ folder }) {
-    const sound = await startUpstream();
-    const failing = await start();
-    const file = join(folder, `rules-${name}.json`);
+  async open(bench) {
+    const [sound, failing] = await Promise.all([start(createUpstream()), failure.start()]);
+    const rules = [
+      ...steadyRules.map((rule) => ({ ...rule, upstream: 'sound' })),
+      { id: 'failing', path: '/failing', access: 'open', upstream: 'failing' },
+    ];
+    const upstreams = { sound: `http://127.0.0.1:${sound.port}`, failing: `http://127.0.0.1:${failing.port}` };
     return {
+      ...(await openGate(bench, name, { rules, upstreams })),
       environment: { UPSTREAM_TIMEOUT: '1' },
-      words(issuer) {
-        const rules = [
-          ...makeRules(issuer, 1).rules.map((rule) => ({ ...rule, upstream: 'sound' })),
-          { id: 'failing', path: '/failing', access: 'open', upstream: 'failing' },
-        ];
-        const upstreams = Object.fromEntries(
-          Object.entries({ sound, failing }).map(([key, { port }]) => [key, `http://127.0.0.1:${port}`]),
-        );
-        writeFileSync(file, JSON.stringify({ ...makeRules(issuer, 1), upstreams, rules }));
-        return ['gate', '--rules', file];
-      },
-      async stop() {
-        await sound.stop();
-        await failing.stop();
-      },
+      stop: () => Promise.all([sound.stop(), failing.stop()]),
     };
   },
   async play(scene) {
@@ -212,8 +146,7 @@ const slowLogouts = {
   name: 'gate-slow-logouts',
   title: 'the gate as the proxy: 1 500 logouts whose body stops after one byte',
   async open(bench) {
-    const upstream = createServer((_incoming, outgoing) => void outgoing.end('{}'));
-    const { environment, ...gate } = await openGate(bench, 'logouts', upstream);
+    const { environment, ...gate } = await openGate(bench, 'logouts');
     return { ...gate, environment: { ...environment, LOGOUT_CLIENTS: 'app', UPLOAD_TIMEOUT: String(bodySeconds) } };
   },
   async play(scene) {

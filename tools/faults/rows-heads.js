@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openGate } from './rows-streams.js';
+import { openGate } from './gate.js';
 
 /** MiB that a flood of 103 may cost. */
 const floodMemory = 8;
@@ -24,7 +24,7 @@ const flood = {
       socket.on('drain', write);
       write();
     });
-    return { ...(await openGate(bench, 'hints', upstream)), flow };
+    return { ...(await openGate(bench, 'hints', { upstream })), flow };
   },
   async play(scene) {
     const { flow } = scene.setup;
@@ -74,7 +74,7 @@ const authenticated = {
       if (!users.has(socket)) users.set(socket, headers.authorization ?? 'nobody');
       outgoing.end(incoming.url === '/report' ? users.get(socket) : '{}');
     });
-    const gate = await openGate(bench, 'own', upstream);
+    const gate = await openGate(bench, 'own', { upstream });
     return { ...gate, environment: { ...gate.environment, PEER_SHARE: '0.02' }, sockets };
   },
   async play(scene) {
@@ -119,11 +119,9 @@ const unreadBodies = {
   name: 'gate-bodies-unread',
   title: 'bodies of 300 MB for an upstream that does not read them',
   open: (bench) =>
-    openGate(
-      bench,
-      'bodies',
-      createServer((incoming, outgoing) => incoming.url === '/report' || outgoing.end('{}')),
-    ),
+    openGate(bench, 'bodies', {
+      upstream: createServer((incoming, outgoing) => incoming.url === '/report' || outgoing.end('{}')),
+    }),
   async play(scene) {
     const part = Buffer.alloc(1_000_000, 0x61);
     const length = `Content-Length: ${bodyBytes}`;

@@ -53,14 +53,7 @@ const restartInOutage = {
     first.signal('SIGTERM');
     const status = await first.ended;
     scene.demand(status === 0, `the exit status was ${status}`);
-    const { environment } = scene.setup;
-    scene.services.push(
-      await startService({
-        provider: scene.provider,
-        identity: scene.bench.identity,
-        environment: { ...environment, PORT: `${first.port}` },
-      }),
-    );
+    await scene.startAnother({ PORT: `${first.port}` });
     scene.faultEnds();
     await scene.sleep(scene.pace(3, 1.5));
     scene.demand(scene.service.countLines('keys_restored') === 1, 'the keys were not restored');

@@ -1,6 +1,5 @@
 // What happens to the processes: their clock, their end, their neighbours, their time.
 import { createClock } from './clock.js';
-import { startService } from './service.js';
 
 const path = '/api/private';
 const minute = 60;
@@ -70,13 +69,7 @@ const sigterm = {
     scene.note(
       `exit 0 after ${seconds.toFixed(2)} s; ${cut} requests met a closed connection, unread, and were sent again`,
     );
-    scene.services.push(
-      await startService({
-        provider: scene.provider,
-        identity: scene.bench.identity,
-        environment: { PORT: `${first.port}` },
-      }),
-    );
+    await scene.startAnother({ PORT: `${first.port}` });
     scene.faultEnds();
     await scene.sleep(scene.pace(3, 1.5));
   },

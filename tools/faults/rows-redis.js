@@ -95,21 +95,21 @@ const killed = ({ start, ...described }) =>
 const redisKilled = killed({
   name: 'redis-killed',
   title: 'Redis killed, back after 3 s',
-  start: async ({ folder }) => ({ redis: await startRedis(folder, { probes: true }) }),
+  start: async () => ({ redis: await startRedis({ probes: true }) }),
 });
 
 const redisTls = killed({
   name: 'redis-tls',
   title: 'Redis with TLS killed, back after 3 s',
-  start: async ({ folder, identity }) => ({ redis: await startTlsRedis(folder, identity) }),
+  start: async ({ identity }) => ({ redis: await startTlsRedis(identity) }),
 });
 
 const failover = ({ credentials = {}, environment = {}, ...described }) =>
   row({
     ...described,
     kinds: ['proof 200', 'proof 401', 'proof 503', 'proof again 401'],
-    open: async ({ folder }) => {
-      const redis = await startSentinels(folder, credentials);
+    open: async () => {
+      const redis = await startSentinels(credentials);
       const secret = 'a secret of the faults, of more than 32 bytes';
       const settings = { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret, ...environment };
       return { redis, environment: settings, stop: redis.stop };
@@ -127,8 +127,7 @@ const failover = ({ credentials = {}, environment = {}, ...described }) =>
       }
       scene.demand(used.length > 0, 'no proof was accepted before the failover');
       await scene.load.expect('proofs', { proof: [200, 401, 503], 'proof again': [401, 503] });
-      await redis.killMaster();
-      await redis.takenOver();
+      await redis.failOver();
       await demandUp(scene, 'the service has not found the new master');
       let asked = 0;
       for (const proof of used) {
@@ -164,8 +163,8 @@ const redisFails = ({ fail, mend, staysConnected = false, isLost = false, ...des
   row({
     ...described,
     note: 'Bearer is never affected; DPoP is 503 meanwhile',
-    open: async ({ folder }) => {
-      const redis = await startRedis(folder);
+    open: async () => {
+      const redis = await startRedis();
       return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
     },
     async disturb(scene) {

@@ -1,42 +1,14 @@
 // Tunnels, and event streams that end with their token, at the gate as the proxy.
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { audience } from './tokens.js';
+import { createUpstream, openGate, revoke } from './gate.js';
 
 /** Milliseconds from the response to a cutoff until a stream that it refuses ends. */
 const bound = 1000;
 /** Seconds: 30 without a byte, the time between two checks, and a busy host. */
 const unreadSeconds = 60;
-const adminKey = 'k'.repeat(32);
-
-/** Starts the gate before an upstream. */
-export async function openGate({ folder }, name, upstream) {
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (upstream.address());
-  const [file, keyFile] = [join(folder, `${name}.json`), join(folder, `${name}.key`)];
-  writeFileSync(keyFile, adminKey, { mode: 0o600 });
-  return {
-    environment: { ADMIN_KEY_FILE: keyFile },
-    words(issuer) {
-      const rules = [
-        { id: 'public', path: '/api/public', access: 'open' },
-        { id: 'scoped', path: '/api/private-scoped', scopes: ['read:messages'] },
-        { id: 'stream', path: '/stream' },
-        { id: 'report', path: '/report', mode: 'report' },
-      ];
-      writeFileSync(file, JSON.stringify({ issuers: { staff: { issuer, audience } }, rules }));
-      return ['gate', '--rules', file, '--upstream', `http://127.0.0.1:${port}`];
-    },
-    async stop() {
-      upstream.close();
-      upstream.closeAllConnections();
-    },
-  };
-}
 
 const request = (token, lines = '') =>
   `GET /stream HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n${lines}\r\n`;
@@ -49,7 +21,7 @@ const unread = {
   title: ({ quick }) => `${quick ? 50 : 200} upgrades with an endless 200 in response, by clients that do not read`,
   async open(bench) {
     const flows = { open: 0, opened: 0, bytes: 0 };
-    const upstream = createServer((_incoming, outgoing) => void outgoing.end('{}'));
+    const upstream = createUpstream();
     upstream.on('upgrade', (_incoming, socket) => {
       flows.open++;
       flows.opened++;
@@ -62,8 +34,7 @@ const unread = {
       socket.on('drain', write);
       write();
     });
-    const gate = await openGate(bench, 'unread', upstream);
-    return { ...gate, flows };
+    return { ...(await openGate(bench, 'unread', { upstream })), flows };
   },
   async play(scene) {
     const { flows } = scene.setup;
@@ -95,14 +66,12 @@ const cutoffs = {
   title: ({ quick }) =>
     `${quick ? '1 000' : '4 000'} open event streams: 100 sessions are revoked, then the client of all`,
   open: (bench) =>
-    openGate(
-      bench,
-      'streams',
-      createServer((incoming, outgoing) => {
+    openGate(bench, 'streams', {
+      upstream: createServer((incoming, outgoing) => {
         if (incoming.url !== '/stream') return void outgoing.end('{}');
         outgoing.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
       }),
-    ),
+    }),
   async play(scene) {
     const count = scene.pace(4000, 1000);
     await scene.begin({ share: 0.1 });
@@ -127,14 +96,14 @@ const cutoffs = {
     const waits = [];
     for (let i = 0; i < 100; i++) {
       const [wait] = await Promise.all([
-        revoke(scene, { sid: `s${i}` }).then(() => performance.now()),
+        cutOff(scene, { sid: `s${i}` }).then(() => performance.now()),
         Promise.race([streams[i]?.ended, sleep(5 * bound)]),
       ]);
       waits.push(performance.now() - wait);
     }
     scene.demand(open === count - 100, `${open} streams are open, not ${count - 100}`);
     scene.demand(Math.max(...waits) <= bound, `a stream ended ${Math.max(...waits).toFixed(0)} ms after its cutoff`);
-    const { took } = await revoke(scene, { client_id: 'streams' });
+    const took = await cutOff(scene, { client_id: 'streams' });
     const revokedAt = performance.now();
     await Promise.race([Promise.all(streams.map(({ ended }) => ended)), sleep(20 * bound)]);
     const all = performance.now() - revokedAt;
@@ -149,15 +118,10 @@ const cutoffs = {
 };
 
 /** Sets a cutoff. Resolves with the milliseconds that it took. */
-async function revoke({ service, issuer }, cutoff) {
-  const startedAt = performance.now();
-  const answer = await fetch(`${service.adminUrl}/revocations`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ issuer, before: Math.floor(Date.now() / 1000), ...cutoff }),
-  });
-  if (answer.status !== 204) throw new Error(`/revocations responded with ${answer.status}: ${await answer.text()}`);
-  return { took: performance.now() - startedAt };
+async function cutOff(scene, cutoff) {
+  const { status, took } = await revoke(scene, { before: Math.floor(Date.now() / 1000), ...cutoff });
+  if (status !== 204) throw new Error(`/revocations responded with ${status}`);
+  return took;
 }
 
 /** Rows of open streams. */

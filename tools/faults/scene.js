@@ -77,6 +77,13 @@ export async function openScene(bench, setup) {
       if (last === undefined) throw new Error('the service was not started');
       return last;
     },
+    /** Starts another service with the settings of the row; it serves from here on. */
+    async startAnother(more = {}) {
+      services.push(
+        await startService({ provider, identity, environment: { ...environment, ...more }, words: words?.(issuer) }),
+      );
+      return scene.service;
+    },
     sleep: (seconds) => sleep(seconds * 1000),
     /** Seconds or numbers: of the full run, or of the quick one. */
     pace: (full, short) => (quick ? short : full),

@@ -6,7 +6,7 @@ const columns = [
   'load per s',
   'sent',
   'wrong',
-  'unanswered',
+  'no response',
   '5xx',
   'p99 (undisturbed), ms',
   'memory',

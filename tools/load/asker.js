@@ -31,6 +31,7 @@ export function openAsker(port) {
     async ask(bytes) {
       connection ??= open();
       await ready;
+      if (connection === undefined) return { status: 0, head: '' };
       return new Promise((resolve) => {
         settle = resolve;
         connection?.send(bytes);

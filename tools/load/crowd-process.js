@@ -1,5 +1,5 @@
-// The process with thousands of connections: idle after one request, slow within the headers of one, or with many
-// requests whose responses are not read.
+// The process with thousands of connections: idle after one request, slow within the headers of one, waiting after a
+// part of its head, or with many requests whose responses are not read.
 import { connect } from 'node:net';
 import { serveRequests } from '../shared/processes.js';
 
@@ -18,6 +18,10 @@ const styles = {
     reads: false,
     isOnePeer: true,
   },
+  waiting: {
+    first: (host, { bytes, line = 'a' }) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nX-Part: `.padEnd(bytes, line),
+    next: undefined,
+  },
   slow: { first: (host) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nX-Slow: `, next: 'a' },
 };
 
@@ -32,13 +36,13 @@ let opened = 0;
 let failed = 0;
 
 /** Opens so many connections, a hundred at a time; resolves when all are open, or could not be opened. */
-async function open({ port, count, style }) {
+async function open({ port, count, style, ...part }) {
   const { first, next, reads = true, isOnePeer = false } = styles[style];
   let left = count;
   const openInTurn = async () => {
     while (left-- > 0) {
       const localAddress = isOnePeer ? undefined : addresses[left % addresses.length];
-      await openOne({ port, localAddress }, { bytes: first(`127.0.0.1:${port}`), reads });
+      await openOne({ port, localAddress }, { bytes: first(`127.0.0.1:${port}`, part), reads });
     }
   };
   if (next !== undefined) {

@@ -15,7 +15,7 @@ export function limitConnections(wished) {
 export function startCrowd() {
   const { ask, end } = startHelper(new URL('crowd-process.js', import.meta.url));
   return {
-    /** Opens `count` connections of the `style`: `idle`, `slow` or `pipelining`. */
+    /** Opens `count` connections of the `style`: `idle`, `slow`, `pipelining`, or `waiting` after `bytes` of a head of such a `line`. */
     open: (options) => ask('open', options),
     state: () => ask('state'),
     end,

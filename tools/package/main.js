@@ -92,7 +92,7 @@ async function measureImportGraph(folder) {
 }
 
 /** Files of the repository and the site only: the repeated declarations, figures, and manifests for an image of the repository. */
-const leftOut = ['docs/reference.md', 'docs/performance.md', 'docs/reliability.md', 'deploy/kubernetes/'];
+const leftOut = ['docs/reference.md', 'docs/performance.md', 'deploy/kubernetes/'];
 
 /** Lists links from pages of the tarball to files that it does not contain. The registry shows images from the repository. */
 function findBrokenLinks(paths) {

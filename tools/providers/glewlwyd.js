@@ -10,7 +10,7 @@ const schema = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
 export const needs = ['glewlwyd', 'sqlite3'];
 export const isInstalled = () => existsSync('/usr/bin/glewlwyd') && existsSync('/usr/bin/sqlite3');
 
-export async function start({ folder, port, audience, callback }) {
+export async function start({ folder, port, audience, callback, receiver }) {
   const origin = `http://localhost:${port}`;
   const database = `${folder}/glewlwyd.db`;
   execFileSync('sqlite3', [database], { input: readFileSync(schema) });
@@ -70,6 +70,7 @@ export async function start({ folder, port, audience, callback }) {
   await call('client/', {
     ...{ client_id: client.id, name: 'app', confidential: true, enabled: true, scope: ['read', 'openid'] },
     ...{ client_secret: client.secret, redirect_uri: [callback], resource: [audience] },
+    backchannel_logout_uri: receiver,
     authorization_type: ['code', 'client_credentials', 'refresh_token'],
     token_endpoint_auth_method: ['client_secret_basic'],
   });
@@ -80,5 +81,9 @@ export async function start({ folder, port, audience, callback }) {
   return {
     ...{ issuer: `${origin}/api/oidc`, client, scope: 'openid read' },
     signIn: (url) => fetch(`${url}&g_continue`, { headers: { cookie }, redirect: 'manual' }),
+    signOut({ id_token }) {
+      const { sid } = JSON.parse(Buffer.from(id_token.split('.')[1], 'base64url').toString());
+      return call(`oidc/session/${sid}/`, undefined, 'DELETE');
+    },
   };
 }

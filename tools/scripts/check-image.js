@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen, stop } from '../shared/network.js';
 
 const user = 65532;
 const isRoot = process.getuid?.() === 0;
@@ -46,8 +47,7 @@ try {
     spans.authorize += text.split('authorize').length - 1;
     outgoing.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
-  await once(collector.listen(0, '127.0.0.1'), 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (collector.address());
+  const port = await listen(collector);
   const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_SERVICE_NAME: 'edge-1' };
 
   const identity = isRoot ? { uid: user, gid: user } : {};
@@ -89,8 +89,7 @@ try {
   const [code] = await ended;
   check('SIGTERM ends it with 0', code === 0);
   check('OTEL_* sends its spans to a collector', spans.server === 2 && spans.authorize === 1);
-  collector.close();
-  collector.closeAllConnections();
+  await stop(collector);
   check('the health check of a service that is gone fails', !probe());
 } finally {
   execFileSync('chmod', ['-R', 'u+w', folder]);

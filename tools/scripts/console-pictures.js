@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Takes the pictures of the console in docs/images: node tools/scripts/console-pictures.js
+// Takes the pictures of the console in docs/images, one for the site: node tools/scripts/console-pictures.js
 // It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -59,6 +59,18 @@ try {
   await page.mouse.move(0, 0);
   await page.waitForTimeout(300);
   await picture('console-decision');
+  // The refusal alone, for the front page of the site.
+  const box = async (part) => (await page.locator(part).boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const [pane, refusal] = [await box('.pane'), await box('.pane .decisive')];
+  const clip = { ...pane, height: refusal.y + refusal.height + 22 - pane.y };
+  await page.screenshot({ path: join(root, 'docs/images/site-refusal-explained.png'), clip });
+  // The same on a desk and on a phone.
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.reload();
+    await page.locator('.pane .decisive').waitFor();
+    await picture(`site-console-${width}`);
+  }
 } finally {
   await browser.close();
   dev.kill();

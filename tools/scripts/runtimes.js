@@ -1,5 +1,5 @@
 // npm run runtimes [-- NAME…] [--write]: the test suites of the library (adapters, fetched keys, signatures, limits) on other
-// runtimes. `--write` writes the rows into docs/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails.
+// runtimes. `--write` writes the rows into docs/evidence/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -7,7 +7,7 @@ import { installPackages } from '../bench/install.js';
 import { libraryRuntimes } from '../bench/runtimes.js';
 
 const report = `coverage/runtimes-${process.pid}.json`;
-const page = 'docs/runtimes.md';
+const page = 'docs/evidence/runtimes.md';
 /** Milliseconds that one suite has on one runtime; it takes a minute or two. */
 const bound = 600_000;
 
@@ -29,8 +29,8 @@ const tests = [
   ...['admission', 'refusals', 'published-keys'].map((test) => `test/adapters/${test}.test.ts`),
   ...['signatures', 'limits'].map((test) => `test/runtimes/${test}.test.ts`),
 ];
-/** The Workers example; `npm test` runs the other examples. */
-const more = { workerd: ['test/runtimes/workers-example.test.ts'] };
+/** The example and the recipe of Workers; `npm test` runs the other ones. */
+const more = { workerd: ['example', 'key-cache'].map((test) => `test/runtimes/workers-${test}.test.ts`) };
 const head = ['library on', ...Object.keys(columns)];
 const toCells = (cases) =>
   Object.values(columns).map((pattern) => {

@@ -1,7 +1,7 @@
 // The provider's certificate: self-signed for localhost, and older than any step of the clock.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadX509, makeLocalhostCertificate } from '../../build/testing/certificate/localhost-certificate.js';
+import { loadX509, makeLocalhostCertificate } from '../../build/testing/certificate/self-signed.js';
 
 const hourMilliseconds = 3_600_000;
 

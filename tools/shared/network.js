@@ -25,8 +25,27 @@ export async function findFreePort() {
   }
 }
 
-/** Resolves when `holds` returns true. Rejects with `otherwise` after 15 s. */
-export async function until(holds, otherwise) {
+/** Listens on loopback. Resolves with the port. */
+export async function listen(server, port = 0) {
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  return server.address().port;
+}
+
+/** Ends a server with its connections, if it listens. */
+export async function stop(server) {
+  if (!server.listening) return;
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
+/**
+ * Resolves when `holds` returns true. Rejects with `otherwise` after 15 s.
+ *
+ * @param {() => boolean | Promise<boolean>} holds
+ */
+export async function until(holds, otherwise = 'the condition did not come true') {
   for (const deadline = performance.now() + 15_000; ; await sleep(20)) {
     if (await Promise.resolve(holds()).catch(() => false)) return;
     if (performance.now() > deadline) throw new Error(otherwise);

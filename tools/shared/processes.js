@@ -25,11 +25,10 @@ const living = new Set();
 process.once('exit', () => {
   for (const pid of [...living].flatMap((child) => tree(child.pid))) endProcess(pid);
 });
-for (const [signal, status] of /** @type {const} */ ([
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-])) {
-  process.once(signal, () => process.exit(status));
+// A test runner ends its processes by itself.
+if (process.env['VITEST'] === undefined) {
+  process.once('SIGINT', () => process.exit(130));
+  process.once('SIGTERM', () => process.exit(143));
 }
 
 /**

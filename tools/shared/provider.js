@@ -1,8 +1,7 @@
 // An identity provider on loopback, over TLS, with faults on request.
-import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { gzipSync } from 'node:zlib';
-import { findFreePort } from './network.js';
+import { findFreePort, listen, stop } from './network.js';
 
 const discoveryPath = '/.well-known/openid-configuration';
 const jwksPath = '/.well-known/jwks.json';
@@ -26,7 +25,7 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
     answers[mode](request, response);
   });
   const port = await findFreePort();
-  await listen();
+  await listen(server, port);
   const domain = `${host}:${port}`;
   const issuer = `https://${domain}/`;
 
@@ -66,18 +65,9 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
     response.end(JSON.stringify(document));
   }
 
-  async function listen() {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-  }
-
-  async function down() {
+  function down() {
     for (const drip of drips) clearInterval(drip);
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
+    return stop(server);
   }
 
   return {
@@ -107,7 +97,7 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
       mode = next;
     },
     down,
-    up: listen,
+    up: () => listen(server, port),
     stop: down,
   };
 }

@@ -4,6 +4,8 @@ import { defaultAudience, defaultIdpPort } from '../../dev/provider/defaults.ts'
 export interface FlagRow {
   /** Placeholder of the value; `undefined` for a switch. */
   readonly value?: string;
+  /** Another spelling. */
+  readonly alias?: string;
   /** True for a flag that may be repeated. */
   readonly isRepeated?: true;
   readonly meaning: string;
@@ -77,7 +79,7 @@ export const commandTable = {
       'not-yet-valid': { meaning: 'Valid in an hour.' },
       sub: { value: 'TEXT', meaning: 'Another subject.' },
       actor: { value: 'TEXT', meaning: 'Agent that acts for the subject (act, RFC 8693).' },
-      permissions: { value: '"a b"', meaning: 'Permissions of the token.' },
+      permissions: { value: '"a b"', alias: 'permission', meaning: 'Permissions of the token.' },
       acr: { value: 'TEXT', meaning: 'Authentication level.' },
       'auth-time': { value: 'N', meaning: 'The user signed in N seconds ago.' },
       claim: {
@@ -130,7 +132,10 @@ export const commandTable = {
       method: { value: 'METHOD', meaning: 'Method of the request, if the input has none (default: GET).' },
       url: { value: 'URL', meaning: 'URL of the request. Without input, the request has no token.' },
       scope: { value: '"a b"', isRepeated: true, meaning: 'Scopes that the route requires.' },
-      permission: { value: 'P', isRepeated: true, meaning: 'Permission that the route requires.' },
+      permission: {
+        ...{ value: '"a b"', alias: 'permissions', isRepeated: true },
+        meaning: 'Permissions that the route requires.',
+      },
       show: { value: 'CLAIM', isRepeated: true, meaning: 'Also shows this claim, which may be personal.' },
       expect: { value: 'REASON', meaning: 'Exit status 0 if this is the reason (or admitted), otherwise 1.' },
       json: { meaning: 'Prints JSON.' },

@@ -13,6 +13,11 @@ export class CommandFailure extends Error {
   }
 }
 
+/** Creates a failure of one sentence or more. */
+export function fail(message: string, exitCode: number): CommandFailure {
+  return new CommandFailure(`portcullis: ${message}\n`, exitCode);
+}
+
 /** Invalid arguments. The message is one sentence; a reference to the help follows it. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';

@@ -1,3 +1,4 @@
+import { isTime } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import { findRemoved } from '../../server/settings/removed-settings.ts';
 import { readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
@@ -24,6 +25,22 @@ export function listFlags(command: CommandRow): Readonly<Record<string, FlagRow>
   };
 }
 
+/** Finds the row of a flag by its name or its other spelling. */
+function findFlag(
+  flags: Readonly<Record<string, FlagRow>>,
+  flag: string,
+): readonly [name: string, row: FlagRow] | undefined {
+  return Object.entries(flags).find(([name, { alias }]) => name === flag || alias === flag);
+}
+
+/** Reads a time, as seconds since the epoch. */
+export function readTime(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  if (isTime(seconds)) return seconds;
+  throw new UsageError(`--${flag} takes a time as in 2026-11-22T10:41:00Z, or seconds since 1970.`);
+}
+
 /** Shorter flags are too similar to each other. */
 const leastLetters = 4;
 
@@ -36,8 +53,9 @@ export function findUnknownFlag(args: readonly string[], command: CommandRow): s
   for (const [index, arg] of args.entries()) {
     const [flag] = /^--?[A-Za-z][\w-]*/.exec(arg) ?? [];
     if (flag === undefined || arg === '-h') continue;
-    const isValue = flags[args[index - 1]?.slice(2) ?? '']?.value !== undefined;
-    if (flag.startsWith('--') ? known.has(flag.slice(2)) : isValue) continue;
+    const isValue = findFlag(flags, args[index - 1]?.slice(2) ?? '')?.[1].value !== undefined;
+    const isKnown = known.has(flag.slice(2)) || findFlag(flags, flag.slice(2)) !== undefined;
+    if (flag.startsWith('--') ? isKnown : isValue) continue;
     // The settings report what replaces it.
     if (command.settings !== 'none' && findRemoved(flag) !== undefined) continue;
     const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
@@ -69,8 +87,8 @@ export function readFlags<Name extends CommandName>(name: Name, args: readonly s
   const rest: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? '';
-    const [, flag = '', written] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    const row = Object.hasOwn(flags, flag) ? flags[flag] : undefined;
+    const [, typed = '', written] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    const [flag = typed, row] = findFlag(flags, typed) ?? [];
     if (row === undefined) {
       rest.push(arg);
     } else if (row.value === undefined) {

@@ -1,10 +1,10 @@
+import { LocalIdpFailure } from '../../dev/provider/failure.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { type CommandName, commandTable } from './command-table.ts';
 import { CommandFailure, UsageError } from './failure.ts';
 import { type Flags, findUnknownFlag, readFlags } from './flags.ts';
 import { formatCommandHelp } from './help.ts';
 
-/** Runs a command. Returns its exit status. */
 type Run<Name extends CommandName> = (flags: Flags<Name>, environment: NodeJS.ProcessEnv) => Promise<number>;
 
 /** Commands are loaded on demand, so that each starts fast. */
@@ -41,8 +41,9 @@ export async function runCommand<Name extends CommandName>(
       process.stderr.write(`portcullis: ${error.message}\nFlags and examples: portcullis ${name} --help\n`);
       return exitCodes.usage;
     }
-    if (!(error instanceof CommandFailure || error instanceof StartFailure)) throw error;
-    process.stderr.write(error instanceof StartFailure ? `portcullis: ${error.message}.\n` : error.message);
+    const isStart = error instanceof StartFailure || error instanceof LocalIdpFailure;
+    if (!isStart && !(error instanceof CommandFailure)) throw error;
+    process.stderr.write(isStart ? `portcullis: ${error.message}.\n` : error.message);
     return error.exitCode;
   }
 }

@@ -1,50 +1,84 @@
-import type { KeyPair } from '../../core/jose/signed-proof.ts';
-import { type AnyResponse, createOutbound } from '../../core/outbound/outbound.ts';
-import { ProviderError } from '../../core/outbound/provider-error.ts';
-import type { Deployment } from './deployments.ts';
-
-/** Values of the flags. */
-export interface Target {
-  readonly outside: URL | undefined;
-  readonly peers: readonly URL[];
-  readonly token: string | undefined;
-  readonly proofKey: KeyPair | undefined;
-  /** Client certificate and key, in PEM. */
-  readonly identity: string | undefined;
-  /** Limit of each request, in milliseconds. */
-  readonly timeout: number;
-}
-
-type Headers = Readonly<Record<string, string>>;
+import { readWellKnown } from '../../core/keys/discovery.ts';
+import type { DroppedKey } from '../../core/keys/jwks.ts';
+import { createKeySet } from '../../core/keys/key-set.ts';
+import { type AnyResponse, createOutbound, type FetchLimits } from '../../core/outbound/outbound.ts';
+import { toProviderError } from '../../core/outbound/provider-error.ts';
+import type { Deployment, Entry } from './deployments.ts';
+import { type CheckName, type Finding, skipped, unknown } from './finding.ts';
+import type { Target } from './target.ts';
 
 export type DoctorContext = ReturnType<typeof createContext>;
-
-const maxBytes = 1024 * 1024;
+export type Contact = Awaited<ReturnType<typeof contactProvider>>;
+export type Findings = AsyncIterable<Finding>;
 
 export function createContext(target: Target, deployment: Deployment) {
-  const { identity, timeout } = target;
+  const { identity, timeoutSeconds } = target;
+  const limits: FetchLimits = { timeoutSeconds, maxBytes: 1024 * 1024 };
+  const contacts = new Map<Entry, ReturnType<typeof contactProvider>>();
   return {
     ...{ ...target, deployment },
-    /** Sends a request to the service, without a proxy. */
-    async request(url: URL, headers: Headers = {}, method: 'GET' | 'OPTIONS' = 'GET') {
+    /** Contacts a provider once for all checks. */
+    contact(entry: Entry): ReturnType<typeof contactProvider> {
+      const contact = contacts.get(entry) ?? contactProvider(entry, limits);
+      contacts.set(entry, contact);
+      return contact;
+    },
+    /** Sends a request to the service, without a proxy. Rejects with `ProviderError`. */
+    request(url: URL, headers: Readonly<Record<string, string>> = {}, method: 'GET' | 'OPTIONS' = 'GET') {
       const outbound = createOutbound({ environment: {}, insecure: true, ...(identity !== undefined && { identity }) });
-      try {
-        return await outbound.fetchAny(url.href, { method, headers }, { timeoutSeconds: timeout / 1000, maxBytes });
-      } catch (error) {
-        return error as ProviderError; // outbound throws no other for such a URL
-      } finally {
-        outbound.close();
-      }
+      return outbound.fetchAny(url.href, { method, headers }, limits).finally(outbound.close);
     },
   };
 }
 
+/** Requests what the service requests first, and fetches the keys as it does. */
+async function contactProvider({ trust, issuer, jwksUri, insecure = false }: Entry, limits: FetchLimits) {
+  const outbound = createOutbound({ ...trust, insecure });
+  const address = jwksUri ?? `${readWellKnown(issuer, insecure)}openid-configuration`;
+  const dropped: DroppedKey[] = [];
+  const keys = createKeySet({
+    ...{ ...trust, issuer, insecure, mode: 'once', ...(jwksUri !== undefined && { jwksUri }) },
+    onEvent: (event) => void (event.type === 'dropped' && dropped.push(event)),
+  });
+  const sentAt = Date.now();
+  const response = await outbound.fetchAny(address, {}, limits).catch(toProviderError);
+  const respondedAt = Date.now();
+  const error = await keys.ready().then(() => undefined, toProviderError);
+  keys.close();
+  outbound.close();
+  return { address, response, sentAt, respondedAt, error, dropped, published: keys.fetched()?.keys ?? [] };
+}
+
+export function forEachIssuer(
+  check: CheckName,
+  examine: (entry: Entry, contact: Contact, context: DoctorContext) => Findings,
+) {
+  return async function* (context: DoctorContext): Findings {
+    const { entries, absence } = context.deployment;
+    if (entries.length === 0) yield skipped(check, absence);
+    const all = entries.map(async (entry) => {
+      const findings = await collect(check, examine(entry, await context.contact(entry), context));
+      return findings.map((finding) => (entry.label === undefined ? finding : { ...finding, issuer: entry.label }));
+    });
+    for (const findings of await Promise.all(all)) yield* findings;
+  };
+}
+
+/** Collects the findings of a check, also if it fails. */
+export async function collect(check: CheckName, findings: Findings): Promise<readonly Finding[]> {
+  const all: Finding[] = [];
+  try {
+    for await (const finding of findings) all.push(finding);
+  } catch (error) {
+    all.push(unknown(check, `the check ended early (${describeError(error)}); the service may be healthy`));
+  }
+  return all;
+}
+
 /** Describes an error by its code, such as ECONNREFUSED. Messages may contain an address with a password. */
 export function describeError(error: unknown): string {
-  if (error instanceof AggregateError) return describeError(error.errors[0]);
-  if (error instanceof ProviderError) return error.detail ?? error.kind;
-  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown }; // both are checked below
-  return typeof code === 'string' ? code : typeof name === 'string' ? name : 'unknown error';
+  const { detail, kind, cause } = toProviderError(error);
+  return detail ?? (cause instanceof Error ? cause.name : kind);
 }
 
 /** The redirect, link or description of a refusal in the challenge of a response. */

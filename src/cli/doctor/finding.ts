@@ -6,7 +6,6 @@ export type Level = 'ok' | 'warn' | 'fail' | 'skipped' | 'unknown';
 export interface Finding {
   readonly check: CheckName;
   readonly level: Level;
-  /** Name of the problem. */
   readonly name?: FindingName;
   /** Name of the entry in `issuers`, if there are several. */
   readonly issuer?: string;
@@ -18,12 +17,6 @@ export interface Finding {
   readonly docs?: string;
 }
 
-type Problem = Readonly<Record<'seen' | 'fix', string>> & {
-  readonly expected?: string | undefined;
-  /** Default: the level of the table. */
-  readonly level?: 'warn' | 'fail' | undefined;
-};
-
 const show = (text: string): string => showText(text, 300);
 const result =
   (level: Level) =>
@@ -32,10 +25,18 @@ export const ok = result('ok');
 export const skipped = result('skipped');
 export const unknown = result('unknown');
 
-export function problem(name: FindingName, { seen, expected, fix, level }: Problem): Finding {
+interface Details {
+  readonly fix: string;
+  readonly expected?: string | undefined;
+  /** Default: the level of the table. */
+  readonly level?: Level | undefined;
+}
+
+export function problem(name: FindingName, seen: string, details: string | Details): Finding {
   const { check, level: usual } = findings[name];
+  const { fix, expected, level = usual }: Details = typeof details === 'string' ? { fix: details } : details;
   const shown = expected !== undefined && { expected: show(expected) };
-  return { check, level: level ?? usual, name, seen: show(seen), ...shown, fix: show(fix), docs: `doctor.md#${name}` };
+  return { check, level, name, seen: show(seen), ...shown, fix: show(fix), docs: `explain.md#${name}` };
 }
 
 /** The checks, in the order of the output. */
@@ -77,6 +78,7 @@ export const findings = {
   url_plain_http: fail('url', 'The URL begins with https, and the port speaks plain HTTP.'),
   url_certificate: fail('url', 'The certificate of the URL is invalid. A warning if only its authority is unknown.'),
   url_open: fail('url', 'The URL needs no token, or another server responds. A warning if the path may be wrong.'),
+  url_limited: warn('url', 'The number of requests is limited, so the URL and the credentials were not compared.'),
   url_differs: fail('url', 'The service sees another URL: forwarded headers are missing or not trusted.'),
   prefix_stripped: fail('url', 'The proxy strips a path prefix, and the service does not know it.'),
   authorization_added: fail('url', 'A proxy adds an Authorization header to requests.'),

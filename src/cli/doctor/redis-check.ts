@@ -1,148 +1,119 @@
+import { limitTime } from '../../core/attempt.ts';
 import { createRedisReplayStore } from '../../core/dpop/replay-redis.ts';
 import { AccessError } from '../../core/failures.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
-import type { RevocationFollower } from '../../core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { type DoctorContext, describeError } from './context.ts';
+import { type DoctorContext, describeError, type Findings } from './context.ts';
 import { type Finding, type FindingName, ok, problem, skipped } from './finding.ts';
 
-/** Beginnings of messages of Redis, with the problem and its fix; the first match. `$` is the setting. */
-const refusals: readonly (readonly [form: RegExp, name: FindingName, fix: string])[] = [
+/** Problems by the messages of Redis and its client, with fixes. `$` is the setting. The first that matches counts. */
+const problems: readonly (readonly [name: FindingName, form: RegExp, fix: string])[] = [
   [
-    /^(?:WRONGPASS|NOAUTH|ERR (?:AUTH|invalid pass|Client sent AUTH|.*unauth))/,
     'redis_login',
+    /^(?:WRONGPASS|NOAUTH|ERR (?:AUTH|invalid pass|Client sent AUTH|.*unauth))/,
     'Correct user and password in $. Percent-encode other characters than letters and digits.',
   ],
   [
-    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
     'redis_cluster',
+    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
     'Set $ to redis+cluster://host:port,…, or to a server without cluster mode.',
   ],
   [
-    /^(?:READONLY|MISCONF|NOREPLICAS)\b/,
     'redis_readonly',
+    /^(?:READONLY|MISCONF|NOREPLICAS)\b/,
     'Set $ to the master, or to its sentinels. If it is the master, free its disk.',
   ],
-  [/^OOM\b/, 'redis_full', 'CONFIG SET maxmemory with a larger limit, or remove other data.'],
+  ['redis_full', /^OOM\b/, 'CONFIG SET maxmemory with a larger limit, or remove other data.'],
   [
-    /^(?:NOPERM|ERR unknown command)/,
     'redis_permissions',
-    'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping',
+    /^(?:NOPERM|ERR unknown command)/,
+    'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping; for REVOCATION_STORE, the commands of docs/other-proofs.md too',
   ],
-  [/^ERR max number of clients/, 'redis_clients', 'CONFIG SET maxclients with a larger limit, or run fewer processes.'],
+  ['redis_clients', /^ERR max number of clients/, 'CONFIG SET maxclients with a larger limit, or run fewer processes.'],
+  ['redis_slow', /in time$/, 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.'],
 ];
+const unreachable = ['redis_unreachable', /$/, 'Start Redis, or correct host and port in $.'] as const;
 
-/** Checks each store as the service uses it. */
-export async function checkRedis({ deployment, timeout }: DoctorContext): Promise<readonly Finding[]> {
-  const { settings, nameOf } = deployment;
-  if (settings === undefined) return [skipped('redis', 'the stores are unknown without settings')];
-  const used = (['replayStore', 'revocationStore'] as const).filter((name) => /^rediss?[:+]/.test(settings[name]));
-  if (used.length === 0) return [skipped('redis', 'no store is in Redis')];
-  const redis = await import('@redis/client').catch(() => undefined);
-  if (redis === undefined) {
-    const seen = 'the package @redis/client is missing';
-    return [problem('redis_unreachable', { seen, fix: 'npm install @redis/client' })];
-  }
-  const findings = used.map(async (setting): Promise<Finding> => {
-    const url = settings[setting];
-    const shown = showUrl(url);
-    const message = await tryStore(timeout, setting === 'replayStore' ? useReplay(settings) : useCutoffs(settings));
-    if (message === undefined) return (await findEviction(redis, url, timeout)) ?? ok('redis', `${shown} responds`);
-    if (/in time$/.test(message)) {
-      const fix = `Find the slow commands with SLOWLOG GET, or set a larger ${nameOf('replayTimeout')}.`;
-      return problem('redis_slow', { seen: `${shown}: no response within ${settings.replayTimeout} ms`, fix });
-    }
-    const [, name, fix] = refusals.find(([form]) => form.test(message)) ?? [];
-    const seen = `${shown}: ${/^(?:ERR )?[\w' ]{1,40}/.exec(message)?.[0].trim()}`;
-    const usual = 'Start Redis, or correct host and port in $.';
-    return problem(name ?? 'redis_unreachable', { seen, fix: (fix ?? usual).replace('$', nameOf(setting)) });
-  });
-  return Promise.all(findings);
-}
-
-/** Called with an error, or without one once the store was used. */
-type Settle = (cause?: unknown) => void;
-/** Opens a store and uses it as the service does. Returns what closes it. */
-type UseStore = (settle: Settle) => Promise<() => void>;
-
-/** Returns the message of an error of Redis, and only the code of any other error: it may contain the URL. */
-async function tryStore(timeout: number, use: UseStore): Promise<string | undefined> {
-  const { promise, resolve } = settleable();
-  const timer = setTimeout(() => resolve(new Error(`no response within ${timeout / 1000} s`)), timeout);
-  const close = await use(resolve);
-  const cause = await promise;
-  clearTimeout(timer);
-  close();
-  if (cause === undefined) return undefined;
-  const message = cause instanceof Error ? cause.message : '';
-  return /^[A-Z]+ |^no response|in time$/.test(message) ? message : describeError(cause);
-}
-
-function settleable(): { readonly promise: Promise<unknown>; readonly resolve: Settle } {
-  let resolve: Settle = () => undefined;
-  const promise = new Promise<unknown>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
-}
-
-/** Subscribes, and loads the cutoffs. */
-const useCutoffs =
-  (settings: Settings): UseStore =>
-  async (settle) => {
-    const store = await createRedisRevocationStore(settings.revocationStore, {
-      sentinel: readRedisOptions(settings).sentinel ?? {},
-      onConnection: (_, cause) => cause !== undefined && settle(cause),
-    });
-    const onContact = (): void => settle();
-    const follower: RevocationFollower = {
-      apply: () => [],
-      noteInvalid: () => undefined,
-      onContact,
-      records: () => [],
-    };
-    store.follow(follower);
-    return () => store.unfollow(follower);
-  };
-
-/** Records one made-up proof, which expires. */
-const useReplay =
-  (settings: Settings): UseStore =>
-  async (settle) => {
-    const record = async (cause: unknown): Promise<void> => {
+/** Opens a store and uses it as the service does. Calls `settle` with the error, if there is one; returns what closes it. */
+const openStores = {
+  /** Records one made-up proof, which expires. */
+  async replayStore(settings: Settings, settle: (cause?: unknown) => void) {
+    const onConnection = async (_: unknown, cause: unknown): Promise<void> => {
       if (cause !== undefined) return settle(cause);
       const outcome = await store.witness('portcullis-doctor', crypto.randomUUID(), Date.now() / 1000 + 1);
-      const isUnavailable = outcome instanceof AccessError && outcome.reason === 'replay_store_unavailable';
-      settle(isUnavailable ? outcome.cause : undefined);
+      settle(
+        outcome instanceof AccessError && outcome.reason === 'replay_store_unavailable' ? outcome.cause : undefined,
+      );
     };
-    const onConnection = (_: unknown, cause: unknown): void => void record(cause);
     const store = await createRedisReplayStore(settings.replayStore, { ...readRedisOptions(settings), onConnection });
     return store.close;
+  },
+  /** Subscribes, and loads the cutoffs. */
+  async revocationStore(settings: Settings, settle: (cause?: unknown) => void) {
+    const { sentinel = {} } = readRedisOptions(settings);
+    const onConnection = (_: unknown, cause: unknown): void => settle(cause);
+    const store = await createRedisRevocationStore(settings.revocationStore, { sentinel, onConnection });
+    const nothing = (): void => {};
+    const follower = { apply: () => [], records: () => [], noteInvalid: nothing, onContact: nothing };
+    store.follow(follower);
+    return () => store.unfollow(follower);
+  },
+} as const;
+
+export async function* checkRedis({ deployment: { settings, write }, timeoutSeconds }: DoctorContext): Findings {
+  if (settings === undefined) return yield skipped('redis', 'the stores are unknown without settings');
+  const used = (['replayStore', 'revocationStore'] as const).filter((name) => /^rediss?[:+]/.test(settings[name]));
+  if (used.length === 0) return yield skipped('redis', 'no store is in Redis');
+  const redis = await import('@redis/client').catch(() => undefined);
+  if (redis === undefined) {
+    return yield problem('redis_unreachable', 'the package @redis/client is missing', 'npm install @redis/client');
+  }
+  const examine = async (setting: (typeof used)[number]): Promise<Finding> => {
+    const shown = showUrl(settings[setting]);
+    const cause = await tryStore(settings, setting, timeoutSeconds);
+    if (cause === undefined) {
+      return (await findEviction(redis, settings[setting], timeoutSeconds)) ?? ok('redis', `${shown} responds`);
+    }
+    const { message } = cause as Error;
+    // Other messages may contain the URL. The client of sentinels has codes only in messages.
+    const [code = describeError(cause)] = /\bE[A-Z]{4,}\b/.exec(message) ?? [];
+    const text = /^[A-Z]+ |^no response|in time$/.test(message) ? message : code;
+    const [name, , fix] = problems.find(([, form]) => form.test(text)) ?? unreachable;
+    const seen = name === 'redis_slow' ? `no response within ${settings.replayTimeout} ms` : text;
+    const short = /^(?:ERR )?[\w' ]{1,40}/.exec(seen)?.[0].trim();
+    return problem(name, `${shown}: ${short}`, fix.replace('$', write(setting)));
   };
+  yield* await Promise.all(used.map(examine));
+}
+
+/** Uses a store. Returns the error, if there is one. */
+async function tryStore(settings: Settings, setting: keyof typeof openStores, timeoutSeconds: number) {
+  let settle = (_?: unknown): void => {};
+  const outcome = new Promise((resolve) => {
+    settle = resolve;
+  });
+  const close = await openStores[setting](settings, settle);
+  const late = new Error(`no response within ${timeoutSeconds} s`);
+  return limitTime(outcome, timeoutSeconds, () => late).finally(close);
+}
 
 /** Reports a server that evicts records once its memory is full; nothing if it does not say. */
-async function findEviction(
-  redis: typeof import('@redis/client'),
-  url: string,
-  timeout: number,
-): Promise<Finding | undefined> {
+async function findEviction(redis: typeof import('@redis/client'), url: string, timeoutSeconds: number) {
   // INFO of sentinels and of a cluster is not about one server; a user may lack it.
   if (!/^rediss?:/.test(url)) return undefined;
+  const timeout = timeoutSeconds * 1000;
   const socket = { connectTimeout: timeout, socketTimeout: timeout, reconnectStrategy: false } as const;
   const client = redis.createClient({ url, RESP: 2, disableClientInfo: true, socket });
   // Rejections report errors. An event without a listener would end the process.
   client.on('error', () => undefined);
-  const info = await client
-    .connect()
-    .then(() => client.info())
-    .catch(() => '');
+  const connected = await client.connect().catch(() => undefined);
+  const info = (await connected?.info().catch(() => undefined)) ?? '';
   client.destroy();
-  const [policy, limit] = ['maxmemory_policy', 'maxmemory'].map(
-    (name) => new RegExp(`^${name}:(\\S*)`, 'm').exec(info)?.[1],
-  );
-  if (policy === undefined || policy === 'noeviction' || limit === '0') return undefined;
-  const fix = 'CONFIG SET maxmemory-policy noeviction';
-  return problem('redis_evicts', { seen: `maxmemory-policy is ${policy}`, expected: 'noeviction', fix });
+  const read = (name: string): string | undefined => new RegExp(`^${name}:(\\S*)`, 'm').exec(info)?.[1];
+  const policy = read('maxmemory_policy') ?? 'noeviction';
+  if (policy === 'noeviction' || read('maxmemory') === '0') return undefined;
+  const details = { expected: 'noeviction', fix: 'CONFIG SET maxmemory-policy noeviction' };
+  return problem('redis_evicts', `maxmemory-policy is ${policy}`, details);
 }

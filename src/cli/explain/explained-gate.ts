@@ -5,10 +5,8 @@ import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
-import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import { createDisguise } from '../../core/shown-comparison.ts';
 import { showText } from '../../core/shown-text.ts';
-import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { explain } from '../../explain/explain.ts';
 import {
   decideBy,
@@ -25,11 +23,12 @@ import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import { type Rule, type RuleExchange, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
+import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
-import { openResourceServer, type ServerMeans } from '../../server/process/open-resource-server.ts';
+import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { CommandFailure } from '../commands/failure.ts';
+import { fail } from '../commands/failure.ts';
 import { loadRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
 import { labelRules } from './labels.ts';
@@ -40,16 +39,13 @@ const remarks: Readonly<Partial<Record<Treatment, string>>> = {
   anonymous: 'a request without credentials passes',
 };
 
-const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-
 /** Opens the rules of a file like the gate. Throws a failure that describes rules that are not valid. */
 export async function openGate(file: string, settings: Settings, keyOptions: KeyOptions): Promise<Explainer> {
   const { rules } = await loadRules(file, exitCodes.config);
   const { trustProxy, upstream } = settings;
   const trust = upstream === '' && rules.upstreams.size === 0 ? 'none' : trustProxy;
-  const readExternalUrl = createReadExternalUrl({ trust });
   const readClientAddress = createReadClientAddress(trustProxy);
-  const chooseRule = createChooseRule(rules, readExternalUrl, { readClientAddress });
+  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust }), { readClientAddress });
   const labels = labelRules(file, settings);
   const { logIdentity, logIdentitySecret } = settings;
   const disguise = createDisguise(logIdentity === 'plain' ? 'plain' : 'hashed', logIdentitySecret);
@@ -58,13 +54,24 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   const opened: OpenedKeys[] = [];
   const keysProblems = new Set<string>();
 
+  const openServer = (rule: Rule, keySets: readonly OpenedKeys[]) => {
+    const { issuers: trusted, dpop } = requirementsOf(rule, rules);
+    const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
+      const keys = keySets[index]?.keys;
+      return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
+    });
+    const [introspection] = trusted.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
+    const mode = findMode(settings, rules);
+    return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, means);
+  };
+
   const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explanation> => {
     const keySets = await Promise.all(
       requirementsOf(rule, rules).issuers.map(([, trusted]) => openKeys(trusted, keyOptions)),
     );
     opened.push(...keySets);
     for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
-    const server = openServer(rule, { rules, settings, keySets, introspections, means });
+    const server = openServer(rule, keySets);
     const { mcp } = rule;
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
@@ -79,25 +86,17 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   };
 
   /** A request that no rule matches, or whose path is ambiguous. */
-  const explainMiss = (reason: Reason, call: CallToExplain): Explanation => {
-    const { request, connection } = call;
-    const { url: href, target: sent, headers } = request;
-    const url = readExternalUrl(request, connection);
-    const host = url instanceof Refused ? headers.get('host') : url.origin.replace(/^.*\//, '');
-    const target = (sent ?? new URL(href).pathname).replace(/[?#].*$/, '');
-    const seen = showText(`${request.method} ${host ?? ''}${target}`);
-    if (reason !== 'no_rule') return refuse(reason, call, { seen });
-    const others = methods.flatMap((method): readonly string[] => {
-      const choice = chooseRule({ method, url: href, target: sent, headers }, connection);
-      return choice instanceof Refused ? [] : [`${choice.rule.id} matches with ${method}`];
-    });
-    return refuse(reason, call, { seen, why: others.join(', ') || 'no rule has this host and path' });
+  const explainMiss = ({ reason, context }: Refused, call: CallToExplain): Explanation => {
+    const seen = `${showText(call.request.method)} ${context?.['host']}${context?.['path']}`;
+    const near = reason === 'no_rule' ? describeNear(rules, call.request) : undefined;
+    const why = near === '' ? 'no rule has this host and path' : near && `nearly matched: ${near}`;
+    return refuse(reason, call, { seen, ...(why !== undefined && { why }) });
   };
 
   return {
     async explain(call) {
       const choice = chooseRule(call.request, call.connection);
-      if (choice instanceof Refused) return explainMiss(choice.reason, call);
+      if (choice instanceof Refused) return explainMiss(choice, call);
       const treatment = chooseTreatment(choice);
       const explanation =
         treatment === 'judge' ? await judge(choice, call) : explainWithoutToken(treatment, choice.rule, call);
@@ -112,10 +111,11 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   };
 }
 
-function explainWithoutToken(treatment: Treatment, { id, mcp }: Rule, call: CallToExplain): Explanation {
+function explainWithoutToken(treatment: Treatment, { id, access, mcp }: Rule, call: CallToExplain): Explanation {
   const admitted = startExplanation(showTime(call));
   if (treatment === 'ambiguous') return refuse('ambiguous_request', call, { seen: 'Sec-WebSocket-Protocol' });
-  if (treatment === 'deny') return refuse('denied_by_rule', call, { seen: `the rule ${id} has "access": "deny"` });
+  const denying = access === 'deny' ? 'has "access": "deny"' : 'sends what TRACE would show';
+  if (treatment === 'deny') return refuse('denied_by_rule', call, { seen: `the rule ${id} ${denying}` });
   if (treatment !== 'anonymous' || mcp === undefined) return admitted;
   // Operations need a token, even if the rule admits requests without one.
   const operations = readOperations(mcp, call);
@@ -168,37 +168,13 @@ function explainExchange(
   return { ...rest, verdict: 'undecided', checks: [...checks, open] };
 }
 
-interface RuleContext {
-  readonly rules: Rules;
-  readonly settings: Settings;
-  /** Keys of each issuer of the rule. */
-  readonly keySets: readonly OpenedKeys[];
-  readonly introspections: ReturnType<typeof openIntrospections>;
-  readonly means: ServerMeans;
-}
-
 /** Opens the introspections of the rules. Throws a failure that names what cannot be used. */
 function findIntrospections(rules: Rules): ReturnType<typeof openIntrospections> {
   try {
     return openIntrospections(rules, new Map());
   } catch (error) {
-    if (!(error instanceof RulesError)) throw error;
-    throw new CommandFailure(`portcullis: ${error.message}\n`, exitCodes.config);
+    throw error instanceof RulesError ? fail(error.message, exitCodes.config) : error;
   }
-}
-
-function openServer(
-  rule: Rule,
-  { rules, settings, keySets, introspections, means }: RuleContext,
-): ResourceServer<RegisteredClaims> {
-  const { issuers: trusted, dpop } = requirementsOf(rule, rules);
-  const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
-    const keys = keySets[index]?.keys;
-    return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
-  });
-  const [introspection] = trusted.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
-  const mode = findMode(settings, rules);
-  return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, means);
 }
 
 function refuse(reason: Reason, call: CallToExplain, facts: { readonly seen?: string; readonly why?: string }) {

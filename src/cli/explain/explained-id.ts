@@ -1,11 +1,9 @@
 import { decideBy, type Explanation, explainReason, listCausalFacts } from '../../explain/explanation.ts';
 import type { DecisionDetail } from '../../server/console/wire.ts';
-import { variants } from '../../server/variants/variants.ts';
 import { UsageError } from '../commands/failure.ts';
 import { type ConsoleAddress, openConsoleClient } from './console-client.ts';
 import { isReason } from './reason-page.ts';
 
-const audienceNames: ReadonlySet<string> = new Set(Object.values(variants).map(({ names }) => names.audience));
 const idForm = /^[\w.:-]{1,128}$/;
 
 /** Queries the console of a running service for a recent request. */
@@ -28,32 +26,15 @@ export async function explainById(
         `The service's own id is ${detail.decision.id}.\n`,
     );
   }
-  const explanation = explainDetail(detail);
-  const isOfDev = address.admin === undefined && address.keyFile === undefined;
-  return isOfDev ? nameFlagsOfDev(explanation) : explanation;
-}
-
-/** The service of `dev` names variables. `dev` has its own flag for the audience, and reads other settings from its environment. */
-function nameFlagsOfDev(explanation: Explanation): Explanation {
-  const rename = (fix: string): string => {
-    const [, name = '', value] = /^(\w+)=(\S*)$/.exec(fix) ?? [];
-    if (value === undefined) return fix;
-    return audienceNames.has(name) ? `portcullis dev --audience ${value}` : `${fix} portcullis dev`;
-  };
-  const checks = explanation.checks.map((check) => ({
-    ...check,
-    ...(check.causes && { causes: check.causes.map((cause) => ({ ...cause, fix: rename(cause.fix) })) }),
-  }));
-  return { ...explanation, checks };
+  return explainDetail(detail);
 }
 
 /**
  * Explains a decision by its checks, or by the facts of its log line if the checks cannot tell why it was made. Throws a
  * `UsageError` without either.
  */
-export function explainDetail({ decision, facts, explanation }: DecisionDetail): Explanation {
+export function explainDetail({ decision, facts, explanation: walked }: DecisionDetail): Explanation {
   const { reason, status, at, method, outcome, route } = decision;
-  const walked = explanation as Explanation | undefined; // the service writes a complete one
   if (walked !== undefined && reason === undefined) return { ...walked, verdict: 'admitted' };
   if (walked !== undefined && (walked.rule?.wouldRefuse ?? walked.reason) === reason) return walked;
   if (reason === undefined || !isReason(reason)) {

@@ -16,12 +16,20 @@ import {
   explainOpenRoute,
   explainUnserved,
   leaveCertificateOpen,
+  leaveRequirements,
   leaveUndecided,
 } from '../../explain/explanation.ts';
-import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
+import {
+  audiencesOf,
+  namesOf,
+  optionLabels,
+  type readUnverified,
+  type SettingLabels,
+  textOf,
+} from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import { createFindAccess } from '../../serve/served.ts';
-import type { KeyPlace } from '../../server/keys/service-keys.ts';
+import type { KeyPlace } from '../../server/keys/open-keys.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
@@ -55,15 +63,27 @@ export interface OpenedKeys {
   close(): void;
 }
 
+/** No authority of this host has signed the certificate of a running `dev`. */
+async function trustLocal(issuer: string, options: KeyOptions): Promise<Pick<KeyOptions, 'environment' | 'ca'>> {
+  const isLocal = URL.canParse(issuer) && new URL(issuer).hostname === 'localhost';
+  if (!isLocal || options.ca !== undefined || options.network === 'offline') return options;
+  // Loaded only if it may be needed.
+  const { findLocalService } = await import('../../dev/local-service.ts');
+  const local = await findLocalService(options.environment, issuer);
+  return local?.issuer === issuer ? local : options;
+}
+
 /** Fetches the keys of an issuer once. Throws for a file that is not a JWK set. */
 export async function openKeys(
   { issuer, jwksUri, insecure }: Pick<KeySource, 'issuer'> & KeyPlace,
-  { environment, jwksFile, ca, network }: KeyOptions,
+  options: KeyOptions,
 ): Promise<OpenedKeys> {
+  const { jwksFile, network } = options;
   if (jwksFile !== undefined) {
     const keys = createStaticKeySet(JSON.parse(withoutMark(readFileSync(jwksFile)).toString()) as JwkSet); // it checks each key
     return { keys, close: () => undefined };
   }
+  const { environment, ca } = await trustLocal(issuer, options);
   const keys = createKeySet({
     issuer,
     environment,
@@ -86,21 +106,25 @@ interface ServerParts {
   readonly opened: OpenedKeys | undefined;
   readonly domainHasScheme?: boolean;
   readonly findAccess?: ReturnType<typeof createFindAccess>;
+  /** False for a gate: every request has the same requirements. Default: true. */
+  readonly hasRoutes?: boolean;
   /** Changes each explanation. */
   readonly finish?: (explanation: Explanation) => Explanation;
 }
 
 function createExplainer(parts: ServerParts): Explainer {
-  const { server, labels, opened, domainHasScheme = false, findAccess, finish = leaveCertificateOpen } = parts;
+  const { server, labels, opened, domainHasScheme = false, hasRoutes = true, findAccess } = parts;
+  const { finish = leaveCertificateOpen } = parts;
   return {
     async explain({ request, hasUrl, connection, policy, options }) {
-      const access = hasUrl ? findAccess?.(request) : undefined;
+      const access = hasUrl || !hasRoutes ? findAccess?.(request) : undefined;
       const required = policy ?? access;
       if (required === 'open') return explainOpenRoute(new URL(request.url).pathname, options.at);
       const [known, status] = typeof required === 'number' ? [undefined, required] : [required];
       const checked = { labels, domainHasScheme, ...options };
       const explanation = finish(await explain(server, request, known, connection, checked));
-      return status === undefined ? explanation : explainUnserved(status, request, explanation);
+      if (status !== undefined) return explainUnserved(status, request, explanation);
+      return required === undefined ? leaveRequirements(explanation) : explanation;
     },
     keysProblems: new Set(opened?.problem === undefined ? [] : [opened.problem]),
     close: () => opened?.close(),
@@ -125,10 +149,11 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
   const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
   const means = await openOutside(settings, options.network);
   const server = openResourceServer(settings, { from: 'settings', issuers }, means);
-  // A gate has no routes.
-  const ofGate = scope === '' ? undefined : { scopes: scope.split(' ') };
-  const findAccess = upstream === '' ? createFindAccess(settings) : () => ofGate;
-  const explainer = createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, findAccess });
+  const hasRoutes = upstream === '';
+  const ofGate = scope === '' ? {} : { scopes: namesOf(scope) };
+  const findAccess = hasRoutes ? createFindAccess(settings) : () => ofGate;
+  const domainHasScheme = issuer === undefined;
+  const explainer = createExplainer({ server, labels, opened, domainHasScheme, hasRoutes, findAccess });
   return {
     ...explainer,
     close() {

@@ -41,15 +41,12 @@ export function labelRules(file: string, settings: Pick<Settings, 'variant'>): S
 /** `dev` has a flag for the audience, and reads every other setting from its environment. */
 export function labelDev(labels: SettingLabels): SettingLabels {
   const source = 'from portcullis dev';
-  const variable = (label: SettingLabel): SettingLabel => ({
-    ...label,
-    set: (value) => `${label.set(value)} portcullis dev`,
-  });
+  const variables = Object.entries(labels).map(([name, label]: readonly [string, SettingLabel]) => [
+    name,
+    createLabel(label.name, (value) => `${label.set(value)} portcullis dev`, label.source),
+  ]);
   return {
-    ...labels,
-    dpopAccepted: variable(labels.dpopAccepted),
-    trustProxy: variable(labels.trustProxy),
-    algorithms: variable(labels.algorithms),
+    ...(Object.fromEntries(variables) as SettingLabels), // the same names
     audience: createLabel('audience', (value) => `portcullis dev --audience ${value}`, source),
     issuer: createLabel('issuer', () => 'get the token from the local provider: portcullis token', source),
   };

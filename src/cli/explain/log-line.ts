@@ -1,12 +1,13 @@
+import { attempt } from '../../core/attempt.ts';
 import { type CheckRecord, checks } from '../../core/checks.ts';
 import type { Reason } from '../../core/failures.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { showText, showValue } from '../../core/shown-text.ts';
 import { findCauses, nameCauses } from '../../explain/causes/causes.ts';
 import { type Explanation, explainReason, listCausalFacts } from '../../explain/explanation.ts';
-import type { Facts, SettingLabels } from '../../explain/facts.ts';
+import { type Facts, optionLabels, type SettingLabels } from '../../explain/facts.ts';
 import type { LogLineInput } from '../../explain/input/input.ts';
-import { readTerminalFields } from '../../explain/input/terminal-line.ts';
+import { readTerminalFields } from '../../explain/input/log-lines.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import { readSettings } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
@@ -40,6 +41,8 @@ export function labelLogLine(
   { values, rest: args }: Flags<'explain'>,
   environment: NodeJS.ProcessEnv,
 ): SettingLabels {
+  // Lines and events of the library.
+  if (fields['event'] === undefined && fields['time'] === undefined && fields['id'] === undefined) return optionLabels;
   const read = readSettings({ args, environment });
   const { settings, effective } =
     read.kind === 'settings' ? read : { settings: { variant: variants.a }, effective: [] };
@@ -66,7 +69,9 @@ function readLogFacts(reason: Reason, fields: LogLineInput['fields'], labels: Se
   // The first check that refuses with the reason because of one value, which a log line has as `received`.
   const { value } =
     Object.values<CheckRecord>(checks).find((each) => each.value !== undefined && each.reasons.includes(reason)) ?? {};
-  if (value === undefined || received === undefined || received === 'absent') return undefined;
+  const isHeld = reason === 'missing_permission';
+  if ((value === undefined && !isHeld) || received === undefined || (received === 'absent' && !isHeld))
+    return undefined;
   const expected = [parse(fields['expected'])].flat().filter((each): each is string => typeof each === 'string');
   const of = (...reasons: readonly Reason[]): readonly string[] => (reasons.includes(reason) ? expected : []);
   const isUrl = reason === 'proof_url_mismatch';
@@ -74,22 +79,24 @@ function readLogFacts(reason: Reason, fields: LogLineInput['fields'], labels: Se
     seen: {
       ...{ kind: 'log-line', authorization: null, token: '', url: undefined, cookie: null, otherHeaders: [] },
       ...{ header: {}, claims: {}, proofClaims: {} },
-      [value.in]: { [value.name]: value.as === 'time' ? readTime(received) : joinScopes(received, value.name) },
+      ...(value && {
+        [value.in]: { [value.name]: value.as === 'time' ? readTime(received) : joinScopes(received, value.name) },
+      }),
     },
     force: {
       issuers: of('invalid_issuer'),
       audiences: of('invalid_audience'),
       algorithms: of('unsupported_alg'),
       scopes: of('insufficient_scope'),
-      permissions: [],
+      permissions: of('missing_permission'),
       mode: 'allowed',
       domainHasScheme: false,
       labels,
     },
+    held: isHeld && !/absent/.test(String(received)) ? [received].flat() : undefined,
     externalUrl: isUrl ? expected[0] : undefined,
     pinnedUrl: isUrl ? readPinned(fields['hint']) : undefined,
-    // A line from a terminal has only the time of the day.
-    now: readTime(fields['time']) ?? Date.now() / 1000,
+    now: readTime(fields['time']) ?? readNow(received) ?? Date.now() / 1000,
   };
 }
 
@@ -99,18 +106,20 @@ function joinScopes(received: unknown, claim: string): unknown {
 
 /** A terminal line has arrays as JSON. */
 function parse(value: unknown): unknown {
-  if (typeof value !== 'string' || !value.startsWith('[')) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+  return typeof value === 'string' && value.startsWith('[') ? (attempt(JSON.parse, value) ?? value) : value;
 }
 
 /** Seconds since the epoch, of a time of the log, which its distance follows. */
 function readTime(value: unknown): number | undefined {
   const seconds = Date.parse(String(value).replace(/ .*$/, '')) / 1000;
   return Number.isNaN(seconds) ? undefined : seconds;
+}
+
+/** The time at which a value was compared, by its distance: a line of a terminal or of the library has no date. */
+function readNow(received: unknown): number | undefined {
+  const [, distance = '', side] = / \(([\d.]+) s (ago|ahead)\)$/.exec(String(received)) ?? [];
+  const seconds = side && readTime(received);
+  return seconds === undefined || seconds === '' ? undefined : seconds + (side === 'ago' ? 1 : -1) * Number(distance);
 }
 
 /** The hint has the pinned URL after the name of the setting. */

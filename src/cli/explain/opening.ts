@@ -9,10 +9,10 @@ import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
+import { areAbsent } from '../../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../../server/settings/settings.ts';
-import { CommandFailure, requireValid, UsageError } from '../commands/failure.ts';
+import { CommandFailure, fail, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
-import { areAbsent } from '../doctor/deployments.ts';
 import { type Explainer, type KeyOptions, openKeys, openNamed, openNothing, openSettings } from './explainer.ts';
 import { flagLabels, labelDev, serverLabels } from './labels.ts';
 
@@ -40,33 +40,14 @@ export async function openExplainer(
       const named = await readServer(server, environment);
       const audiences = audience.length > 0 ? audience : named.audience;
       if (audiences.length === 0) throw new UsageError('server: its metadata names no resource. Add --audience.');
-      return await openIssuer(named.issuer, audiences, keys, serverLabels);
+      return await openNamed(readIssuerName(named.issuer), audiences, keys, serverLabels);
     }
-    if (issuer !== undefined) return await openIssuer(issuer, audience, keys);
+    if (issuer !== undefined) return await openNamed(readIssuerName(issuer), audience, keys, flagLabels);
     return await openFromSettings({ flags, environment, keys, input });
   } catch (error) {
     const isSaid = [UsageError, CommandFailure, StartFailure].some((type) => error instanceof type);
     throw isSaid ? error : new UsageError(`${describe(error)}.`);
   }
-}
-
-async function openIssuer(
-  name: string,
-  audience: readonly string[],
-  keys: KeyOptions,
-  labels = flagLabels,
-): Promise<Explainer> {
-  const issuer = readIssuerName(name);
-  const isLocal = new URL(issuer).hostname === 'localhost' && keys.network === 'online';
-  // No authority of this host has signed the certificate of a running `dev`.
-  const local = isLocal ? await findLocal(keys.environment, issuer) : undefined;
-  return openNamed(issuer, audience, local?.issuer === issuer ? trust(keys, local) : keys, labels);
-}
-
-async function findLocal(environment: Environment, issuer: string): Promise<LocalService | undefined> {
-  // Loaded only if it may be needed.
-  const { findLocalService } = await import('../../dev/local-service.ts');
-  return findLocalService(environment, issuer);
 }
 
 const trust = (keys: KeyOptions, { ca, environment }: LocalService): KeyOptions => ({ ...keys, ca, environment });
@@ -98,9 +79,17 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
 /** Without settings, opens the running `portcullis dev`; `undefined` if there is none, or its key did not sign the token. */
 async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | undefined> {
   const { header, claims } = readToken(sources.input);
-  const local = keys.network === 'offline' ? undefined : await findLocal(environment, textOf(claims['iss']));
-  if (local === undefined || !(await hasKey(local, trust(keys, local), textOf(header['kid'])))) return undefined;
-  const { describeLocalService } = await import('../../dev/local-service.ts');
+  if (keys.network === 'offline') return undefined;
+  // Loaded only if it may be needed.
+  const { describeLocalService, findLocalService } = await import('../../dev/local-service.ts');
+  const local = await findLocalService(environment, textOf(claims['iss']));
+  if (local === undefined) return undefined;
+  if (!(await hasKey(local, trust(keys, local), textOf(header['kid'])))) {
+    if (local.issuer === claims['iss']) {
+      process.stderr.write(`portcullis: dev runs ${local.issuer}, and no key of it has the kid of the token\n`);
+    }
+    return undefined;
+  }
   process.stderr.write(describeLocalService(local, 'compared with'));
   const trusting = trust(keys, local);
   return local.service === undefined
@@ -156,10 +145,8 @@ async function readServer(
     .catch((error: unknown): JsonObject => {
       if (!(error instanceof ProviderError)) throw error;
       if (!/^(?:network|tls|timeout)$/.test(error.kind)) return {};
-      throw new CommandFailure(
-        `portcullis: no response from ${showUrl(url)}. Start the service, or correct --server.\n`,
-        exitCodes.unavailable,
-      );
+      const advice = 'Start the service, or correct --server.';
+      throw fail(`no response from ${showUrl(url)}. ${advice}`, exitCodes.unavailable);
     })
     .finally(outbound.close);
   const [issuer] = Array.isArray(issuers) ? issuers : [];

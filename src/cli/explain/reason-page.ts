@@ -30,13 +30,15 @@ export function formatPage(name: string): string | undefined {
   if (isReason(name)) return formatReasonPage(name);
   const named = causes.filter(({ id }) => id === name);
   if (named.length > 0) {
-    const page = named.map(({ reasons, meaning }) => `${meaning}\n\nNamed for: ${reasons.join(', ')}`);
-    return `### ${name}\n\n${page.join('\n\n')}\n\n${docsUrl}explain.md#${name}`;
+    const page = named.map(
+      ({ reasons, meaning, fix }) => `${meaning}\n\nFix: ${fix}\n\nNamed for: ${reasons.join(', ')}`,
+    );
+    return `### ${name}\n\n${page.join('\n\n')}\n\n${docsUrl}causes.md#${name}`;
   }
   const doctor = `portcullis doctor: ${Object.entries(doctorChecks).find(([check]) => check === name)?.[1]}`;
-  if (Object.hasOwn(doctorChecks, name)) return `### ${name}\n\nCheck of ${doctor}\n\n${docsUrl}doctor.md`;
+  if (Object.hasOwn(doctorChecks, name)) return `### ${name}\n\nCheck of ${doctor}\n\n${docsUrl}explain.md#doctor`;
   const [, finding] = Object.entries(findings).find(([each]) => each === name) ?? [];
   if (finding === undefined) return undefined;
   const { level, meaning } = finding;
-  return `### ${name}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}doctor.md#${name}`;
+  return `### ${name}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}explain.md#${name}`;
 }

@@ -12,17 +12,12 @@ const verdictTexts: Readonly<Record<CheckVerdict, string>> = {
 };
 
 export function Checks({ checks }: { readonly checks: readonly ExplainedCheck[] }): View {
-  const sections = new Map<string, readonly ExplainedCheck[]>();
-  for (const check of checks) {
-    const { section = 'Request' } = check;
-    sections.set(section, [...(sections.get(section) ?? []), check]);
-  }
+  const titleOf = ({ section = 'Request' }: ExplainedCheck): string => section;
+  const titles = [...new Set(checks.map(titleOf))];
   return html`<table class="checks">
     <caption class="hidden">Every check, in order</caption>
-    <thead class="hidden">
-      <tr><th scope="col">Check</th><th scope="col">Result</th><th scope="col">Seen</th></tr>
-    </thead>
-    ${[...sections].map(([title, members]) => html`<${Section} key=${title} title=${title} members=${members} />`)}
+    <thead class="hidden"><tr><th scope="col">Check</th><th scope="col">Result</th><th scope="col">Seen</th></tr></thead>
+    ${titles.map((title) => html`<${Section} key=${title} title=${title} members=${checks.filter((check) => titleOf(check) === title)} />`)}
   </table>`;
 }
 
@@ -35,11 +30,9 @@ function Section({ title, members }: { readonly title: string; readonly members:
   );
   return html`<tbody>
     <tr class="part"><th colspan="3" scope="rowgroup">
-      <button type="button" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>
-        ${title} <span class="soft">${counts.join(', ')}</span>
-      </button>
+      <button type="button" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${title} <span class="soft">${counts.join(', ')}</span></button>
     </th></tr>
-    ${isOpen && members.map((check) => html`<${Row} key=${check.id} check=${check} />`)}
+    ${isOpen && members.map(showCheck)}
   </tbody>`;
 }
 
@@ -48,14 +41,12 @@ function readVerdict({ verdict, why }: ExplainedCheck): CheckVerdict {
   return verdict === 'pass' && why?.endsWith('absent') ? 'skipped' : verdict;
 }
 
-function Row({ check }: { readonly check: ExplainedCheck }): View {
+function showCheck(check: ExplainedCheck): View {
   const { id, label = id, seen, why } = check;
   const verdict = readVerdict(check);
   const text = verdict === 'fail' ? seen : [seen, why].filter((each) => each !== undefined).join(', ');
-  return html`<tr class=${verdict}>
-    <th scope="row">${label}</th>
-    <td class="verdict"><span>${verdictTexts[verdict]}</span></td>
-    <td class="seen">${text}</td>
+  return html`<tr class=${verdict} key=${id}>
+    <th scope="row">${label}</th><td class="verdict"><span>${verdictTexts[verdict]}</span></td><td class="seen">${text}</td>
   </tr>`;
 }
 
@@ -98,15 +89,13 @@ function Cause({ id, certainty, fix, or, note }: NamedCause): View {
   </li>`;
 }
 
-/** Minimum number of common characters at both ends. */
-const minCommon = 4;
-
 /** Marks the difference between the seen value and the most similar expected one. */
 function markDifferences(seen: string, expected: readonly string[]) {
   const compared = expected.map((value) => ({ value, ...findCommon(seen, value) }));
   const [nearest] = compared.toSorted((one, other) => other.start + other.end - one.start - one.end);
-  if (nearest === undefined || nearest.value === seen || nearest.start + nearest.end < minCommon)
-    return { seen, expected };
+  const common = nearest === undefined ? 0 : nearest.start + nearest.end;
+  if (nearest === undefined || nearest.value === seen || 2 * common < Math.max(seen.length, nearest.value.length))
+    return { seen, expected }; // they have too little in common
   // An empty mark shows the position of missing characters.
   const mark = (text: string): View => {
     const until = text.length - nearest.end;

@@ -5,38 +5,29 @@ import { html, type View } from './view.ts';
 export function ConfigurationView({ state }: { readonly state: ConsoleState }): View {
   const { command, routes, keys, settings, notes, checks, version } = state;
   const facts = [
-    ...settings.map(([name, value]) => [name, html`<code class="plain">${value}</code>`] as const),
+    ...settings,
     ...Object.entries(checks).map(([name, value]) => [`Check: ${name}`, value] as const),
     ['Version', version] as const,
   ];
   return html`<div class="stack">
     <h1 tabindex="-1">Configuration</h1>
     <${Section} title=${command === 'gate' ? 'Rules' : 'Endpoints'}>
-      ${
-        routes.length === 0
-          ? html`<${Empty} title="No rules"><p>The rules are not loaded yet.</p><//>`
-          : html`<ul class="routes">${routes.map((route) => html`<${Route} key=${route.id} route=${route} />`)}</ul>`
-      }
+      ${list('routes', routes.map(showRoute), html`<${Empty} title="No rules">The rules are not loaded yet.<//>`)}
     <//>
-    <${Section} title="Keys">
-      ${
-        keys.length === 0
-          ? html`<p class="soft">No issuer publishes keys by discovery.</p>`
-          : html`<ul class="cards">${keys.map((each) => html`<${Keys} key=${each.issuer} ...${each} />`)}</ul>`
-      }
-    <//>
+    <${Section} title="Keys">${list('cards', keys.map(showKeys), html`<p class="soft">No issuer publishes keys by discovery.</p>`)}<//>
     <${Section} title="Reloads and events">
       ${command === 'gate' && html`<p>${describeReload(notes)}</p>`}
-      ${
-        notes.length === 0
-          ? html`<p class="soft">No events yet.</p>`
-          : html`<ol class="notes">${notes.toReversed().map((note) => html`<${NoteView} ...${note} />`)}</ol>`
-      }
+      ${list('notes', notes.map(showNote).toReversed(), html`<p class="soft">No events yet.</p>`)}
     <//>
     <${Section} title="Settings">
-      <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+      <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><code class="plain">${value}</code></dd></div>`)}</dl>
     <//>
   </div>`;
+}
+
+/** A list, or what is shown without its items. */
+function list(name: string, items: readonly View[], otherwise: View): View {
+  return items.length > 0 ? html`<ul class=${name}>${items}</ul>` : otherwise;
 }
 
 function Section({ title, children }: { readonly title: string; readonly children: View }): View {
@@ -50,8 +41,7 @@ const accessTexts: Readonly<Record<RouteView['access'], string>> = {
   deny: 'closed to all',
 };
 
-function Route({ route }: { readonly route: RouteView }): View {
-  const { id, kind, path, hosts, methods, access, mode, needs } = route;
+function showRoute({ id, kind, path, hosts, methods, access, mode, needs }: RouteView): View {
   return html`<li>
     <div>
       ${kind === 'rule' && html`<span class="name">${id}</span>`}
@@ -65,7 +55,7 @@ function Route({ route }: { readonly route: RouteView }): View {
   </li>`;
 }
 
-function Keys({ issuer, usable, ids, ageSeconds, problem }: KeysView): View {
+function showKeys({ issuer, usable, ids, ageSeconds, problem }: KeysView): View {
   return html`<li>
     <p><code class="plain">${issuer}</code></p>
     <p>
@@ -77,7 +67,7 @@ function Keys({ issuer, usable, ids, ageSeconds, problem }: KeysView): View {
   </li>`;
 }
 
-function NoteView({ at, level, event, text }: Note): View {
+function showNote({ at, level, event, text }: Note): View {
   return html`<li class=${level}>
     <${Time} at=${at} /> <span class="tag ${level}">${level}</span>
     <span><strong>${event.replaceAll('_', ' ')}</strong> <span class="soft">${text}</span></span>

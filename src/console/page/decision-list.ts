@@ -35,7 +35,7 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
   useEffect(() => {
     if (chosen !== undefined) findRow(chosen)?.scrollIntoView({ block: 'nearest' });
   }, [chosen]);
-  const choose = (show: Filter['show'], text: string): View => html`<label>
+  const choose = (show: string, text: string): View => html`<label>
     <input type="radio" name="filter" checked=${filter.show === show} onChange=${() => onFilter({ ...filter, show })} />
     <span>${text}</span>
   </label>`;
@@ -43,28 +43,20 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
     <section class="list" aria-labelledby="list-title">
       <div class="bar">
         <h1 id="list-title" tabindex="-1">Decisions</h1>
-        <fieldset class="segments"><legend class="hidden">Show</legend>${choose('all', 'All')}${choose('refused', 'Refused')}</fieldset>
+        <fieldset class="segments"><legend class="hidden">Show</legend>${choose('', 'All')}${choose('refused', 'Refused')}</fieldset>
         <button type="button" class="quiet" aria-pressed=${paused !== undefined} onClick=${() => pause(paused === undefined ? live : undefined)}>
           ${paused === undefined ? 'Pause' : `Continue${waiting > 0 ? ` (${format(waiting)} new)` : ''}`}
         </button>
       </div>
       <search class="search">
         <label><span class="hidden">Search by id, path or reason</span>
-          <input
-            type="search"
-            placeholder="Search by id, path or reason"
-            aria-keyshortcuts="/"
-            value=${filter.text}
-            onInput=${(event: Event) => onFilter({ ...filter, text: (event.target as HTMLInputElement).value })}
-          />
+          <input type="search" placeholder="Search by id, path or reason" aria-keyshortcuts="/" value=${filter.q}
+            onInput=${(event: Event) => onFilter({ ...filter, q: (event.target as HTMLInputElement).value })} />
         </label>
         <${Reasons} decisions=${found} chosen=${filter.reason} onChoose=${(reason: string) => onFilter({ ...filter, reason })} />
       </search>
       <${Announcer} count=${live.count} />
-      ${
-        live.dropped > 0 &&
-        html`<p class="notice">${format(live.dropped)} decisions are missing because too many came at once. The metrics count all of them.</p>`
-      }
+      ${live.dropped > 0 && html`<p class="notice">${format(live.dropped)} decisions are missing because too many came at once. The metrics count all of them.</p>`}
       ${
         shown.length === 0
           ? html`<${Nothing} tries=${tries} hasOthers=${decisions.length > 0} />`
@@ -124,12 +116,10 @@ function Reasons({ decisions, chosen, onChoose }: ReasonsOptions): View | false 
   // A filter without results stays visible, so that it can be removed.
   if (chosen !== '' && !counts.has(chosen)) sorted.push([chosen, 0]);
   if (sorted.length === 0) return false;
-  return html`<ul class="counts" aria-label="Reasons">${sorted.map(([reason, count]) => {
-    const isOn = reason === chosen;
-    return html`<li key=${reason}><button type="button" class="quiet" aria-pressed=${isOn} onClick=${() => onChoose(isOn ? '' : reason)}>
-      ${reason} <strong>${format(count)}</strong>
-    </button></li>`;
-  })}</ul>`;
+  const button = ([reason, count]: readonly [string, number]): View => html`<li key=${reason}>
+    <button type="button" class="quiet" aria-pressed=${reason === chosen} onClick=${() => onChoose(reason === chosen ? '' : reason)}>${reason} <strong>${format(count)}</strong></button>
+  </li>`;
+  return html`<ul class="counts" aria-label="Reasons">${sorted.map(button)}</ul>`;
 }
 
 type RowOptions = Readonly<{ decision: Decision; isChosen: boolean; age: string | undefined; query: string }>;
@@ -147,33 +137,22 @@ function Row({ decision, isChosen, age, query }: RowOptions): View {
 }
 
 function Nothing({ tries, hasOthers }: { readonly tries: boolean; readonly hasOthers: boolean }): View {
-  if (hasOthers) {
-    return html`<${Empty} title="No decision matches"><p>None of the recent requests matches. <a href="#decisions">Show all</a></p><//>`;
-  }
-  return html`<${Empty} title="No requests yet">
-    ${
-      tries
-        ? html`<p>Requests appear here. <a href="#try">Try one</a> with a token of the local provider.</p>`
-        : html`<p>Requests to the service appear here.</p>`
-    }
-  <//>`;
+  if (hasOthers)
+    return html`<${Empty} title="No decision matches">None of the recent requests matches. <a href="#decisions">Show all</a><//>`;
+  const advice = html`Requests appear here. <a href="#try">Try one</a> with a token of the local provider.`;
+  return html`<${Empty} title="No requests yet">${tries ? advice : 'Requests to the service appear here.'}<//>`;
 }
 
 /** Announces the number of new decisions at intervals. A screen reader could not follow each of them. */
 function Announcer({ count }: { readonly count: number }): View {
-  const [text, announce] = useState('');
   const latest = useRef(count);
   latest.current = count;
+  const [[from, to], announce] = useState([count, count] as const);
   useEffect(() => {
-    let announced = latest.current;
-    const timer = setInterval(() => {
-      const added = latest.current - announced;
-      if (added > 0) announce(`${format(added)} new ${added === 1 ? 'decision' : 'decisions'}`);
-      announced = latest.current;
-    }, announceEvery);
+    const timer = setInterval(() => announce(([, before]) => [before, latest.current]), announceEvery);
     return () => clearInterval(timer);
   }, []);
-  return html`<p class="hidden" role="status">${text}</p>`;
+  return html`<p class="hidden" role="status">${to > from && `${format(to - from)} new decision${to - from === 1 ? '' : 's'}`}</p>`;
 }
 
 function format(count: number): string {

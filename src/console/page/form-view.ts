@@ -7,7 +7,7 @@ export interface FormOptions<T> {
   readonly busyText: string;
   readonly hint: string;
   /** Returns `undefined` if there is nothing to send. */
-  readonly send: () => Promise<T | Problem> | undefined;
+  readonly send: (form: HTMLFormElement) => Promise<T | Problem> | undefined;
   readonly show: (result: T) => View;
   readonly children: View;
 }
@@ -22,7 +22,7 @@ export function FormView<T extends object>(options: FormOptions<T>): View {
   const isSending = progress === 'sending';
   const submit = (event: Event): void => {
     event.preventDefault();
-    const sent = isSending ? undefined : send();
+    const sent = isSending ? undefined : send(event.currentTarget as HTMLFormElement); // it has the listener
     if (sent === undefined) return;
     setProgress('sending');
     void sent.then(setProgress);

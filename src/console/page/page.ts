@@ -13,12 +13,6 @@ const titles = { decisions: 'Decisions', try: 'Try it', paste: 'Paste', configur
 type ViewName = keyof typeof titles;
 const names = Object.keys(titles) as readonly ViewName[]; // its keys
 
-interface PageLocation {
-  readonly view: ViewName;
-  readonly chosen: string | undefined;
-  readonly filter: Filter;
-}
-
 export type TryViewOf = (options: { readonly state: ConsoleState }) => View;
 
 /** Shows the page. `dev` has a view to try requests. */
@@ -92,7 +86,7 @@ function Restarted({ connection, state, isDev }: RestartedOptions): View | false
 }
 
 /** View, selected decision and filter. They are part of the URL, so that the back button works. */
-function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
+function usePageLocation() {
   const [place, go] = useState(readLocation);
   useEffect(() => {
     let before = readLocation();
@@ -100,8 +94,11 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
       const next = readLocation();
       const { chosen } = before;
       // Screen readers follow the focus. A selected decision takes it once it is loaded.
-      const focus = (): void =>
-        ((chosen && findRow(chosen)) || document.querySelector<HTMLElement>('main h1'))?.focus();
+      const focus = (): void => {
+        const target = (chosen && findRow(chosen)) || document.querySelector<HTMLElement>('main h1');
+        if (target) target.focus();
+        else if (before === next) setTimeout(focus, 50); // the view is loading
+      };
       if (next.chosen === undefined) setTimeout(focus, 0);
       before = next;
       go(next);
@@ -117,10 +114,10 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
     history.replaceState(undefined, '', `${path || '#decisions'}${formatFilter(filter)}`);
     go(readLocation());
   };
-  return [place, onFilter];
+  return [place, onFilter] as const;
 }
 
-function readLocation(): PageLocation {
+function readLocation() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
   const view = names.find((each) => each === name) ?? 'decisions';

@@ -19,11 +19,7 @@ export function Time({ at }: { readonly at: string }): View {
 }
 
 export function Empty({ title, children }: { readonly title: string; readonly children: View }): View {
-  return html`<div class="empty">
-    <${Logo} />
-    <h3>${title}</h3>
-    ${children}
-  </div>`;
+  return html`<div class="empty"><${Logo} /><h3>${title}</h3><p>${children}</p></div>`;
 }
 
 export function Copy({ text, label }: { readonly text: string; readonly label: string }): View {
@@ -48,7 +44,5 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
 }
 
 export function Logo(): View {
-  return html`<svg class="gate" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
-    <path d="M7 27V11a9 9 0 0 1 18 0v16M12 6v17M16 4v21M20 6v17M7 13h18M7 19h18" />
-  </svg>`;
+  return html`<img class="gate" src="/console/icon.svg" alt="" />`;
 }

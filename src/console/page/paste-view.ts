@@ -2,30 +2,26 @@ import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Explained } from './decision-view.ts';
 import { post } from './fetching.ts';
 import { FormView } from './form-view.ts';
-import { html, useState, type View } from './view.ts';
+import { html, type View } from './view.ts';
 
 type Pasted = Extract<PasteResult, { requests: unknown }>;
 
 const verdictTitles = { admitted: 'Admitted', refused: 'Refused', undecided: 'Undecided' } as const;
 
 export function PasteView(): View {
-  const [text, setText] = useState('');
   return html`<${FormView}
     title="Paste"
     button="Explain"
     busyText="Explaining…"
     hint="Every check of the token or request appears here."
-    send=${() => (text.trim() === '' ? undefined : post<Pasted>('/console/api/paste', 'text/plain', text))}
+    send=${(form: HTMLFormElement) => {
+      const text = String(new FormData(form).get('text'));
+      return text.trim() === '' ? undefined : post<Pasted>('/console/api/paste', 'text/plain', text);
+    }}
     show=${(result: Pasted) => html`<${PastedView} ...${result} />`}
   >
     <label class="field"><span>Token, curl command or request</span>
-      <textarea
-        rows="12"
-        autocomplete="off"
-        spellcheck=${false}
-        value=${text}
-        onInput=${(event: Event) => setText((event.target as HTMLTextAreaElement).value)}
-      />
+      <textarea name="text" rows="12" autocomplete="off" spellcheck=${false} />
     </label>
     <p class="soft">The service explains it and does not store it. Nothing in it is sent or run. Without a URL, a gate uses its rule for /.</p>
   <//>`;

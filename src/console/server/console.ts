@@ -107,11 +107,9 @@ function json(value: unknown): Answer {
 
 async function readBody(incoming: IncomingMessage, limit: number): Promise<string | undefined> {
   let body = '';
-  let isTooLong = false;
   for await (const chunk of incoming.setEncoding('utf8')) {
-    isTooLong ||= body.length + String(chunk).length > limit;
     // Read to the end, or the client would not read the response.
-    if (!isTooLong) body += String(chunk);
+    if (body.length <= limit) body += String(chunk);
   }
-  return isTooLong ? undefined : body;
+  return body.length > limit ? undefined : body;
 }

@@ -1,8 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { isSameSecret } from '../../core/http/same-secret.ts';
+import { replaceFile } from '../../server/lifecycle/file.ts';
 
 export function refuseOutsiders({ headers, socket }: IncomingMessage) {
   // Stops DNS rebinding: a page under a foreign name that resolves to a loopback address.
@@ -56,7 +57,7 @@ export async function openConsoleKey(file: string) {
   const sign = (end: string): string => createHmac('sha256', key).update(end).digest('base64url');
   // Browsers share cookies between the ports of a host.
   const nameCookie = (port: number | undefined): string => `portcullis_console_${port}=`;
-  await writeSecret(file, key);
+  await replaceFile(file, `${key}\n`);
   return {
     matches: (sent: string): boolean => isSameSecret(sent, key),
     /** Writes the value of Set-Cookie: its end, signed by the key. The browser does not keep the key. */
@@ -77,16 +78,4 @@ export async function openConsoleKey(file: string) {
       if (found.trim() === key) await rm(file, { force: true });
     },
   };
-}
-
-/** Replaces the file atomically by a new one, which no other process can have open. */
-async function writeSecret(file: string, secret: string): Promise<void> {
-  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
-  try {
-    await writeFile(temporary, `${secret}\n`, { mode: 0o600, flag: 'wx' });
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
 }

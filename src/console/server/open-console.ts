@@ -1,5 +1,6 @@
 import { codeOf, showValue } from '../../core/shown-text.ts';
 import { version } from '../../core/version.ts';
+import type { SettingLabels } from '../../explain/facts.ts';
 import type { OpenConsole, RunTry, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { StartFailure } from '../../server/lifecycle/exit.ts';
@@ -12,8 +13,11 @@ import { createDecisions, type Decisions } from './decisions.ts';
 import { openConsoleKey } from './entrance.ts';
 import { type ExplainPasted, explainPasted, failed } from './pasted.ts';
 
-/** Creates the function that opens the console and writes its key. */
-export function createOpenConsole(runTry: RunTry | undefined): OpenConsole {
+/** Creates the function that opens the console and writes its key. `nameOwn` names settings as `dev` reads them. */
+export function createOpenConsole(
+  runTry: RunTry | undefined,
+  nameOwn: (labels: SettingLabels) => SettingLabels = (labels) => labels,
+): OpenConsole {
   return async ({ settings, log }) => {
     const { consoleKeyFile: keyFile } = settings;
     const decisions = createDecisions(nameSettings(settings));
@@ -24,7 +28,8 @@ export function createOpenConsole(runTry: RunTry | undefined): OpenConsole {
     let paste: ExplainPasted = async () => failed;
     return {
       log: copyLines(log, decisions),
-      watchDecisions(options) {
+      watchDecisions(given) {
+        const options = { ...given, labels: nameOwn(given.labels) };
         paste = (text) => explainPasted(text, options);
         return watchDecisions(decisions)(options);
       },

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageFolder } from '../../core/package-folder.ts';
 import { type Answer, createAnswer } from '../../server/http/exchange.ts';
+import { mark, markFile } from '../../server/http/mark.ts';
 import { pageStyle } from './page-style.ts';
 
 const folder = join(packageFolder, 'dist/console');
@@ -15,9 +16,10 @@ export const enteredHtml = formatHtml(
 
 const refusedStyle = `
 :root { color-scheme: light dark; }
-body { max-width: 40rem; margin: 12vh auto; padding: 0 1.5rem; font: 16px/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; }
-pre { padding: .8rem 1rem; border: 1px solid; border-radius: .5rem; white-space: pre-wrap; }
+body { max-width: 40rem; margin: 12vh auto; padding: 0 1.5rem; font: 16px/1.6 system-ui, sans-serif; overflow-wrap: anywhere;
+  color: light-dark(#16211c, #e4ece8); background: light-dark(#fff, #151d1a); }
+h1 { font-size: 1.4rem; } code { font: .9em ui-monospace, monospace; } svg { width: 2rem; }
+pre { padding: .8rem 1rem; border-radius: .5rem; white-space: pre-wrap; background: light-dark(#f1f4f2, #1c2622); }
 `;
 
 /** The page without a key. It loads nothing, because every other response requires the key. */
@@ -25,6 +27,7 @@ export function formatRefused(text: string, port: number | undefined): string {
   return formatHtml(
     `<style>${refusedStyle}</style>`,
     `<main>
+${mark}
 <h1>Open the console with its link</h1>
 <p>${text} The service makes one at each start. A page stays open for 12 hours, or until the service stops.</p>
 <p><code>portcullis dev</code> prints the link. Its <code>console key</code>, or <code>CONSOLE_KEY_FILE</code>, is the file of the key:</p>
@@ -85,11 +88,9 @@ export function readPageFiles(entry: 'page' | 'dev'): ReadonlyMap<string, Answer
   return new Map([
     file('/console', 'text/html; charset=utf-8', page),
     file('/console/style.css', 'text/css; charset=utf-8', pageStyle),
-    file('/console/icon.svg', 'image/svg+xml', icon),
+    file('/console/icon.svg', 'image/svg+xml', markFile),
     ...readdirSync(folder).map((name) =>
       file(`/console/${name}`, 'text/javascript; charset=utf-8', readFileSync(join(folder, name), 'utf8')),
     ),
   ]);
 }
-
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0b6e4f"/><path d="M7 8h18M9 8v16M16 8v16M23 8v16M7 15h18M7 22h18" fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round"/></svg>`;

@@ -28,12 +28,11 @@ h1:focus, h2:focus, main:focus { outline: none; }
 .top { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: .25rem 1.5rem; flex-wrap: wrap;
   padding: 0 1.5rem; background: var(--paper); border-bottom: 1px solid var(--line); }
 .brand { display: flex; align-items: center; gap: .55rem; font-weight: 650; letter-spacing: -.01em; padding: .7rem 0; }
-.gate { width: 1.5rem; height: 1.5rem; fill: none; stroke: var(--accent); stroke-width: 2.2; stroke-linecap: round; }
+.gate { width: 1.5rem; height: 1.5rem; }
 nav { display: flex; gap: .25rem; align-self: stretch; }
 nav a { display: flex; align-items: center; white-space: nowrap; padding: .7rem .75rem; color: var(--soft); text-decoration: none; font-weight: 550;
   border-bottom: 2px solid transparent; border-top: 2px solid transparent; }
-nav a:hover { color: var(--ink); }
-nav a[aria-current] { color: var(--ink); border-bottom-color: var(--accent); }
+nav a:hover { color: var(--ink); } nav a[aria-current] { color: var(--ink); border-bottom-color: var(--accent); }
 .health { margin-left: auto; font-size: .87rem; color: var(--soft); display: flex; align-items: center; gap: .45rem; }
 .health::before { content: ""; width: .55rem; height: .55rem; border-radius: 50%; background: currentColor; }
 .health.good::before { background: var(--accent); } .health.bad { color: var(--bad); font-weight: 600; }
@@ -63,7 +62,8 @@ main { padding: 1.5rem; }
   nav a { padding: .5rem clamp(.4rem, 2vw, .75rem); }
   main { padding: 1rem; }
   .split, .split.try { grid-template-columns: minmax(0, 1fr); }
-  .split:not(.try):not(.chosen) .pane { display: none; }
+  .split:not(.try) .pane:has(> .hint) { display: none; }
+  .split:not(.try) .list ol { max-height: 45vh; overflow-y: auto; }
   .split.chosen .list > :not(.bar), .split.chosen .bar > :not(h1) { display: none; }
   .split.chosen .bar { margin: 0; }
   .back { display: inline-block; margin-bottom: .9rem; }
@@ -111,7 +111,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .notice { border-radius: .5rem; padding: .5rem .8rem; margin-bottom: .8rem; } .problem { color: var(--bad); }
 .empty { text-align: center; padding: 2.6rem 1.2rem; border: 1px dashed var(--strong-line); border-radius: .7rem; color: var(--soft); text-wrap: balance; }
 .empty h3 { margin: .6rem 0 .25rem; color: var(--ink); font-size: 1rem; }
-.empty .gate { width: 2.4rem; height: 2.4rem; stroke-width: 1.6; }
+.empty .gate { width: 2.4rem; height: 2.4rem; }
 
 .detail header { display: grid; gap: .3rem; }
 .detail h2 { display: flex; align-items: baseline; flex-wrap: wrap; gap: .3rem .6rem; }
@@ -168,8 +168,7 @@ textarea { resize: vertical; overflow-wrap: anywhere; } .field + .soft { margin-
 .kinds legend { margin-bottom: .35rem; }
 .kinds label { display: flex; gap: .6rem; padding: .55rem .7rem; border: 1px solid var(--line); border-radius: .55rem; background: var(--paper); cursor: pointer; }
 .kinds label:hover { border-color: var(--strong-line); }
-.kinds label.on { border-color: var(--accent); background: var(--accent-ground); }
-.kinds label.on .soft { color: var(--ink); }
+.kinds label.on { border-color: var(--accent); background: var(--accent-ground); } .kinds label.on .soft { color: var(--ink); }
 .kinds label > span { display: grid; align-content: start; line-height: 1.35; } .kinds strong { font-weight: 600; }
 .kinds .soft { font-size: .84rem; }
 .kinds input { accent-color: var(--accent); margin: .2rem 0 0; flex: none; width: 1rem; height: 1rem; }
@@ -187,6 +186,7 @@ textarea { resize: vertical; overflow-wrap: anywhere; } .field + .soft { margin-
 .facts dt { color: var(--soft); } .notes .tag { justify-self: start; }
 
 @media (max-width: 34rem) {
+  select { padding-inline: .3rem; }
   .checks tr:not(.part) { display: grid; grid-template-columns: minmax(0, 1fr) auto; padding: .3rem 0; border-bottom: 1px solid var(--line); }
   .checks tr:not(.part) > * { border: 0; padding: 0; width: auto; }
   .checks .part th { display: block; }

@@ -34,7 +34,7 @@ function rank({ explanation }: PastedRequest): number {
 }
 
 async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
-  const { request, connection } = readCall(call, { method: undefined, url: undefined });
+  const { request, connection } = readCall(call);
   const path = new URL(request.url).pathname;
   const authorizer = options.findAuthorizer({ ...new Exchange(request, connection), route: path });
   const { server } = options;
@@ -48,6 +48,8 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions): Prom
   if (chosen === undefined)
     return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
   const explanation = await explainRequest(request, chosen, options, Date.now() / 1000, leaveCertificateOpen);
+  if (call.malformed !== undefined)
+    return { ...shown, explanation: explainUnserved(400, request, explanation, call.malformed) };
   const isUnserved = typeof authorizer === 'number' && call.url !== undefined;
   return { ...shown, explanation: isUnserved ? explainUnserved(authorizer, request, explanation) : explanation };
 }

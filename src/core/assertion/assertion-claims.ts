@@ -10,6 +10,7 @@ export interface AssertionClaims extends JsonObject {
   readonly iat: number;
   /** Seconds since the epoch; never after the access token expires. */
   readonly exp: number;
+  /** Subject of the access token. */
   readonly sub?: string;
   /** `client_id` of the access token, or its `azp`. */
   readonly client_id?: string;

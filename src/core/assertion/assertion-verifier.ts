@@ -1,8 +1,9 @@
+import { createCheck, refuseByFirst } from '../checks.ts';
 import { normaliseUrl } from '../dpop/htu.ts';
 import { AccessError, type Reason } from '../failures.ts';
-import { isTime, type JsonObject, parseJsonObject } from '../jose/json.ts';
+import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
-import { findRefusedParameter, isKid, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
+import { type Algorithm, type Jws, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
 import { createKeySet, findAll, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 import {
@@ -13,6 +14,9 @@ import {
   type OptionCheck,
   type OptionMembers,
 } from '../option-members.ts';
+import type { Refused } from '../refused.ts';
+import { headerChecks } from '../token/access-token.ts';
+import { type ClaimRules, claimChecks } from '../token/claims.ts';
 import { type AssertionClaims, assertionAlgs, assertionType } from './assertion-claims.ts';
 
 /** Options for createAssertionVerifier. */
@@ -31,6 +35,7 @@ export interface AssertionVerifierOptions {
 
 /** The request that carried an assertion. */
 export interface AssertedRequest {
+  /** HTTP method. */
   readonly method: string;
   /** URL that the client called, absolute: scheme, host and path as the gate received them. */
   readonly url: string;
@@ -59,31 +64,48 @@ const optionMembers: OptionMembers<AssertionVerifierOptions> = {
   ],
 };
 const typeNames: ReadonlySet<unknown> = new Set([assertionType, `application/${assertionType}`]);
+/** The checks of an access token, except its type. */
+const assertionHeaderChecks: typeof headerChecks = headerChecks.map((check) => {
+  if (check.id !== 'typ') return check;
+  return createCheck('typ', ({ header: { typ } }) => typeof typ === 'string' && typeNames.has(typ.toLowerCase()));
+});
+const timeChecks = claimChecks.filter(({ group }) => group === 'exp' || group === 'iat');
 
 /** Creates a verifier. Throws `TypeError` for invalid options, and `ProviderError` for a JWK set without a usable key. */
 export function createAssertionVerifier(options: AssertionVerifierOptions): AssertionVerifier {
   checkOptionMembers('createAssertionVerifier', options, optionMembers);
   const { issuer, audience, jwks, clockTolerance = 5, now = () => Date.now() / 1000 } = options;
   const keys = openKeys(jwks);
+  const tolerances = { expTolerance: clockTolerance, nbfTolerance: clockTolerance };
+  const rules: ClaimRules = { ...tolerances, audiences: new Set([audience]), subject: 'optional' };
 
   return {
     async verify(assertion, request) {
-      const { header, jws, payload } = readAssertion(assertion);
-      const { alg, kid } = readHeader(header);
-      if (payload['iss'] !== issuer) throw new AccessError('invalid_issuer');
-      if (payload['aud'] !== audience) throw new AccessError('invalid_audience');
+      const jws = readAssertion(assertion);
+      const { header } = jws;
+      const claims = parseJsonObject(jws.payload) ?? refuse('malformed_claims');
+      throwRefusal(refuseByFirst(assertionHeaderChecks, { header, algorithms: assertionAlgs }));
+      const { alg, kid = refuse('missing_kid') } = header as JsonObject & { alg: string; kid?: string }; // as was checked
+      if (claims['iss'] !== issuer) refuse('invalid_issuer');
+      if (claims['aud'] !== audience) refuse('invalid_audience');
       if (keys.find(kid, alg) === undefined) await keys.refetch();
       const found = findAll(keys, kid, alg);
-      if (found.length === 0) throw new AccessError(keys.usable() ? 'unknown_kid' : 'keys_unavailable');
-      const algorithm = readAlg(alg, assertionAlgs);
-      if (algorithm === undefined || !found.some((key) => verifyJws(jws, algorithm, key))) {
-        throw new AccessError('invalid_signature');
-      }
-      checkTimes(payload, now(), clockTolerance);
-      if (Object.hasOwn(payload, 'htm') || Object.hasOwn(payload, 'htu')) checkRequest(payload, request);
-      return payload as AssertionClaims; // `iss`, `aud`, `iat` and `exp` were checked, the other members are the gate's
+      if (found.length === 0) refuse(keys.usable() ? 'unknown_kid' : 'keys_unavailable');
+      const algorithm = readAlg(alg) as Algorithm; // as was checked
+      if (!found.some((key) => verifyJws(jws, algorithm, key))) refuse('invalid_signature');
+      throwRefusal(refuseByFirst(timeChecks, { claims, rules, now: now() }));
+      if (Object.hasOwn(claims, 'htm') || Object.hasOwn(claims, 'htu')) checkRequest(claims, request);
+      return claims as AssertionClaims; // `iss`, `aud`, `iat` and `exp` were checked, the other members are the gate's
     },
   };
+}
+
+function refuse(reason: Reason): never {
+  throw new AccessError(reason);
+}
+
+function throwRefusal(refused: Refused | undefined): void {
+  if (refused !== undefined) throw refused.toError();
 }
 
 function openKeys(jwks: AssertionVerifierOptions['jwks']): KeySet {
@@ -91,39 +113,16 @@ function openKeys(jwks: AssertionVerifierOptions['jwks']): KeySet {
   return 'find' in jwks ? jwks : createStaticKeySet(jwks);
 }
 
-function readAssertion(assertion: unknown) {
-  if (typeof assertion !== 'string' || assertion === '') throw new AccessError('missing_credentials');
-  if (assertion.length > maxLength) throw new AccessError('token_too_large');
+function readAssertion(assertion: unknown): Jws {
+  if (typeof assertion !== 'string' || assertion === '') return refuse('missing_credentials');
+  if (assertion.length > maxLength) return refuse('token_too_large');
   const jws = parseJws(assertion);
-  if (typeof jws === 'string') throw new AccessError('malformed_token');
-  const payload = parseJsonObject(jws.payload);
-  if (payload === undefined) throw new AccessError('malformed_claims');
-  return { header: jws.header, jws, payload };
-}
-
-function readHeader(header: JsonObject): { readonly alg: string; readonly kid: string } {
-  const { alg, typ, kid } = header;
-  if (typeof alg !== 'string' || !assertionAlgs.has(alg)) throw new AccessError('unsupported_alg');
-  if (typeof typ !== 'string' || !typeNames.has(typ.toLowerCase())) throw new AccessError('unsupported_typ');
-  if (findRefusedParameter(header) !== undefined) throw new AccessError('unsupported_header');
-  if (!isKid(kid)) throw new AccessError(kid === undefined ? 'missing_kid' : 'malformed_kid');
-  return { alg, kid };
-}
-
-function checkTimes({ iat, exp }: JsonObject, now: number, tolerance: number): void {
-  const refuse = (reason: Reason): never => {
-    throw new AccessError(reason);
-  };
-  if (!isTime(exp)) refuse(exp === undefined ? 'missing_exp' : 'malformed_exp');
-  else if (now >= exp + tolerance) refuse('expired');
-  if (!isTime(iat)) refuse(iat === undefined ? 'missing_iat' : 'malformed_iat');
-  else if (iat > now + tolerance) refuse('issued_in_future');
+  return typeof jws === 'string' ? refuse('malformed_token') : jws;
 }
 
 /** Compares the URL as DPoP does (RFC 9449 §4.3 (9)): normalised, without query and fragment. */
 function checkRequest({ htm, htu }: JsonObject, request: AssertedRequest | undefined): void {
-  if (request === undefined || htm !== request.method) throw new AccessError('assertion_request_mismatch');
-  const expected = normaliseUrl(request.url);
+  const expected = request && normaliseUrl(request.url);
   const received = typeof htu === 'string' ? normaliseUrl(htu) : undefined;
-  if (expected === undefined || received !== expected) throw new AccessError('assertion_request_mismatch');
+  if (expected === undefined || htm !== request?.method || received !== expected) refuse('assertion_request_mismatch');
 }

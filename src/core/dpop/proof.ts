@@ -29,7 +29,7 @@ export interface ProofVerifierOptions {
   /** `alg` values that are accepted: any of `proofAlgorithms`. Default `ES256`. */
   readonly algorithms?: readonly string[] | undefined;
   /** Nonces, one of which each proof must have. Default: none, and a proof's nonce is ignored. */
-  readonly nonces?: Nonces | undefined;
+  readonly nonces?: Pick<Nonces, 'issue' | 'check'> | undefined;
   /** Public keys that are kept, at some 2 KiB each. Default 10 000. */
   readonly cachedKeys?: number | undefined;
 }
@@ -142,7 +142,7 @@ function importProofKey(jwk: JsonObject): KeyObject | Refused {
 }
 
 /** Checks the nonce (RFC 9449 §4.3 (10)). In a dry run its form may be wrong. */
-function judgeNonce(nonce: unknown, nonces: Nonces, now: number): NonceVerdict | Refused {
+function judgeNonce(nonce: unknown, nonces: Pick<Nonces, 'check'>, now: number): NonceVerdict | Refused {
   if (typeof nonce !== 'string') return new Refused('missing_proof_nonce');
   const verdict = nonces.check(nonce, now);
   return verdict === 'invalid' ? new Refused('invalid_proof_nonce') : verdict;

@@ -1,13 +1,17 @@
 import { hash } from 'node:crypto';
+import type { Horizon } from './replay.ts';
 
 /** A client that runs scripts: of Redis, of its sentinels, or of a cluster. */
 export interface RedisCommands {
+  /** Runs a script by its SHA-1 (EVALSHA). */
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>;
+  /** Runs a script (EVAL). */
   eval(script: string, options: ScriptOptions): Promise<unknown>;
 }
 
 /** A client of `@redis/client`, connected by its creator: of one Redis, of its sentinels, or of a cluster. */
 export interface RedisClientLike extends RedisCommands {
+  /** True while commands can be sent. */
   readonly isReady?: boolean;
   /** Makes the client that subscribes, for stores that need one. */
   duplicate?(): RedisSubscriber;
@@ -15,25 +19,27 @@ export interface RedisClientLike extends RedisCommands {
 
 /** The part of a client that subscribes to channels. */
 export interface RedisSubscriber {
+  /** Adds a listener. */
   on(event: 'error', listener: (cause: unknown) => void): unknown;
+  /** Connects, and again after a loss. */
   connect(): Promise<unknown>;
+  /** Subscribes to channels (SUBSCRIBE). */
   subscribe(channels: string[], onMessage: (message: string, channel: string) => void): Promise<unknown>;
+  /** Closes the connection at once. */
   destroy(): unknown;
 }
 
 /** Keys and arguments of a script; in a cluster, all keys are in one slot. */
 export interface ScriptOptions {
+  /** KEYS of the script. */
   readonly keys: string[];
+  /** ARGV of the script. */
   readonly arguments: string[];
 }
 
-export interface RedisAnswer {
+export interface RedisAnswer extends Horizon {
   /** `nothing` if the query had no proof. */
   readonly outcome: 'first' | 'seen' | 'late' | 'nothing';
-  /** Seconds since the epoch: of proofs made before, this Redis may have lost some. */
-  readonly since: number;
-  /** A random number below 2^32 that stands for `since`. */
-  readonly generation: number;
 }
 
 /** Seconds by which the clocks of instances and of Redis may differ. */

@@ -52,14 +52,6 @@ export function parseRedisUrl(url: string): RedisTarget {
   return { kind: 'sentinel', name: decoded, ...shared };
 }
 
-export function isRedisUrl(text: string): boolean {
-  try {
-    return parseRedisUrl(text).kind !== undefined;
-  } catch {
-    return false;
-  }
-}
-
 function parseNode(text: string, defaultPort: number): RedisNode {
   const [, host, port] = nodeGrammar.exec(text) ?? [];
   const number = port === undefined ? defaultPort : Number(port);

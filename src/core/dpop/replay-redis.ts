@@ -6,7 +6,7 @@ import { keepLink, LateError, limit } from './kept-link.ts';
 import { openLinks, type RedisLink } from './redis-link.ts';
 import { clockMargin, type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
 import type { RedisConnectionOptions } from './redis-url.ts';
-import { isAfter, type ReadNonce, type ReplayStore, replayName, type Witnessed } from './replay.ts';
+import { type Horizon, isAfter, type ReadNonce, type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
 export interface RedisReplayStore extends ReplayStore {
@@ -15,6 +15,7 @@ export interface RedisReplayStore extends ReplayStore {
    * may have lost the proof; `proof_too_old` if the proof has expired by the clock of Redis. Never rejects.
    */
   witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Promise<Witnessed>;
+  /** Proofs are recorded for all instances. */
   readonly sharedBy: 'instances';
   /** True if Redis is reachable now. */
   readonly connected: boolean;
@@ -74,7 +75,7 @@ export async function createRedisReplayStore(
   const links = await openLinks(target, options);
   const names = nameKeys(namespace, links.isCluster);
   const instance = randomBytes(9).toString('base64url');
-  let horizon: Pick<RedisAnswer, 'since' | 'generation'> | undefined;
+  let horizon: Horizon | undefined;
   let errors = 0;
   /** Number of responses of Redis so far. */
   let answers = 0;

@@ -33,6 +33,7 @@ export interface MemoryReplayStore extends ReplayStore {
    * store, which may have forgotten the proof; `proof_before_start` for a proof made before the store.
    */
   witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Witnessed;
+  /** Random number of this store: nonces with it are younger than the store. */
   readonly generation: number;
   /** Number of recorded proofs. */
   readonly size: number;
@@ -157,7 +158,7 @@ function createUsedProofs(capacity: number) {
 }
 
 /** The time before which a replay store may have forgotten, or has never known, which proofs were used. */
-interface Horizon {
+export interface Horizon {
   /** Seconds since the epoch: a proof with an earlier `iat` may have been used before. */
   readonly since: number;
   /** A random number below 2^32 that stands for this horizon: nonces carry it, and so show that they are younger. */

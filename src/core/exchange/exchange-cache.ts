@@ -3,6 +3,7 @@ import type { Refused } from '../refused.ts';
 
 /** A token for another API, in exchange for the caller's. */
 export interface ExchangedToken {
+  /** The access token, for `Authorization: Bearer`. */
   readonly token: string;
   /** Its end, in seconds since the epoch. */
   readonly expiresAt: number;
@@ -14,7 +15,6 @@ export interface ExchangeKey {
   readonly subject: string;
 }
 
-/** The outcome of an exchange. */
 export interface CachedExchange {
   /** `undefined` once it was discarded. */
   readonly result: ExchangedToken | Refused | undefined;
@@ -36,7 +36,6 @@ interface Owner {
   bytes: number;
 }
 
-/** An outcome in the cache. */
 export interface ExchangeEntry extends CachedExchange {
   /** False once it has left the cache. */
   isCached: boolean;

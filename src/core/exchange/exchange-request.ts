@@ -1,11 +1,11 @@
 import type { Credentials } from '../http/credentials.ts';
 import { type ClientCredentials, createAuthentication } from '../introspection/client-authentication.ts';
+import type { JsonObject } from '../jose/json.ts';
 import { createDiscovery } from '../keys/discovery.ts';
-import { createOutbound, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { createOutbound, type FormResponse, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
-import type { Refused } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import type { ExchangedToken } from './exchange-cache.ts';
-import { accessTokenType, readExchange } from './exchange-response.ts';
 
 /** API that the new token is for; `audience` or `resource` is required. */
 export interface ExchangeTarget {
@@ -45,7 +45,6 @@ export type RequestToken = (
   target: Pick<PreparedTarget, 'fields'>,
 ) => Promise<ExchangedToken | Refused>;
 
-/** Writes the fields of a request. */
 export function writeTarget({ audience, resource, scopes = [] }: ExchangeTarget): PreparedTarget['fields'] {
   return {
     ...(audience !== undefined && { audience }),
@@ -54,6 +53,7 @@ export function writeTarget({ audience, resource, scopes = [] }: ExchangeTarget)
   };
 }
 
+const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token';
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const maxAnswerBytes = 64 * 1024;
 /** Seconds that the address of the endpoint is used before the metadata is read again. */
@@ -77,7 +77,8 @@ export function createExchangeRequest(options: TokenExchangeOptions, maxCalls: n
     }).toString();
     const response = await outbound.postForm(endpoint, { body, authorization, errors: 'read' }, limits);
     const issued = readExchange(response, subject);
-    return 'lifetime' in issued ? Object.freeze({ token: issued.token, expiresAt: now() + issued.lifetime }) : issued;
+    if (issued instanceof Refused) return issued;
+    return Object.freeze({ token: issued.token, expiresAt: now() + issued.lifetime });
   };
   return { request, close: outbound.close };
 }
@@ -111,4 +112,40 @@ function createFindEndpoint(
     });
     return found;
   };
+}
+
+/** Lifetime of a token whose response does not have one, in seconds. */
+const defaultLifetime = 60;
+const maxTokenLength = 16 * 1024;
+/** RFC 6750 §2.1. */
+const tokenGrammar = /^[\w.~+/-]+=*$/;
+
+/** Errors about the token (RFC 6749 §5.2, RFC 8693 §2.2.2). All others are about this client, or the provider. */
+const refusing: ReadonlySet<unknown> = new Set(['invalid_grant', 'invalid_target', 'invalid_scope']);
+
+/**
+ * Reads the response to a token exchange (RFC 8693 §2.2): the token, with its lifetime in seconds. Throws `ProviderError` if it is neither a new token nor an error about
+ * the token. `subject` is the caller's token, which must not come back.
+ */
+function readExchange({ status, value }: FormResponse, subject: string) {
+  if (status === 200) {
+    const { access_token: token, token_type: type, issued_token_type: issued } = value;
+    const lifetime = readLifetime(value);
+    const isToken = typeof token === 'string' && token.length <= maxTokenLength && tokenGrammar.test(token);
+    const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer' && issued === accessTokenType;
+    if (!isToken || !isBearer || token === subject || lifetime === undefined) {
+      throw new ProviderError('not_an_exchange');
+    }
+    return { token, lifetime };
+  }
+  const { error } = value;
+  if (refusing.has(error)) return new Refused('exchange_refused', { context: { error: String(error) } });
+  const [code = ''] = /^[\w.-]{1,64}$/.exec(String(error)) ?? [];
+  throw new ProviderError('status', { detail: `${status} ${code}`.trim() });
+}
+
+/** A number, or a string of digits; some providers send one. */
+function readLifetime({ expires_in: seconds = defaultLifetime }: JsonObject): number | undefined {
+  if (typeof seconds === 'string' && /^\d{1,15}$/.test(seconds)) return Number(seconds);
+  return typeof seconds === 'number' ? seconds : undefined;
 }

@@ -1,8 +1,7 @@
 import { createFairCalls, limitCalls } from '../introspection/fair-calls.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { type Evidence, Refused } from '../refused.ts';
-import { type Access, type AdmittedToken, findAdmitted } from '../resource-server/access.ts';
-import { refuseEnded } from '../resource-server/token-watch.ts';
+import { type Access, type AdmittedToken, findAdmitted, refuseEnded } from '../resource-server/access.ts';
 import {
   type ExchangeCache,
   type ExchangedToken,
@@ -45,7 +44,6 @@ export function openExchange(
   /** The last entry of each verified token: the runtime finds an object faster than a string. */
   const recent = new WeakMap<object, { target: PreparedTarget; entry: ExchangeEntry; result: Result; until: number }>();
 
-  /** Requests a token once it has its turn. */
   function start(key: ExchangeKey, admitted: AdmittedToken, target: PreparedTarget): Result | Promise<Result> {
     const attest = (result: Result): Result =>
       result instanceof Refused ? result.attest(evidenceOf(admitted)) : result;
@@ -99,7 +97,6 @@ export function openExchange(
       cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time, release: noRelease });
       return true;
     },
-    /** Ends requests in flight, and makes no more. */
     close(): void {
       close();
       cache.close(prefix);

@@ -1,8 +1,9 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { attempt } from '../attempt.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
-import { parseTrust, type Trust } from './external-url.ts';
+import { parseTrust, type Trust, trustsAll } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /**
@@ -38,7 +39,7 @@ export function createReadClientCertificate(source: ClientCertificateSource, tru
   if (trust === 'none') {
     throw new TypeError('clientCertificate: header is believed only from trusted proxies; name them in trustProxy');
   }
-  if (trust === 'all' || trust.some((entry) => entry.endsWith('/0'))) {
+  if (trustsAll(trust)) {
     throw new TypeError(
       'clientCertificate: anybody could write the header; name the addresses of your proxies in trustProxy',
     );
@@ -84,9 +85,5 @@ function decode(text: string | undefined): Buffer | undefined {
   if (text === undefined) return undefined;
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64') !== text) return undefined; // stray bits in the last character
-  try {
-    return new X509Certificate(bytes).raw.equals(bytes) ? bytes : undefined;
-  } catch {
-    return undefined;
-  }
+  return attempt(() => new X509Certificate(bytes).raw.equals(bytes)) === true ? bytes : undefined;
 }

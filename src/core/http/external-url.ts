@@ -201,6 +201,17 @@ function parsePrefix(text: string): string | undefined {
 /** Peers whose X-Forwarded-* headers are trusted: none, all, or these addresses and CIDR ranges. */
 export type Trust = 'none' | 'all' | readonly string[];
 
+/** Reports whether every address of a family is trusted: the ranges have both ends of each block with one first byte. */
+export function trustsAll(trust: Trust): boolean {
+  if (typeof trust === 'string') return trust === 'all';
+  const bytes = Array.from({ length: 256 }, (_, byte) => byte);
+  const ends = [
+    bytes.flatMap((byte) => [`${byte}.0.0.0`, `${byte}.255.255.255`]),
+    bytes.flatMap((byte) => [`${byte.toString(16)}00::`, `${byte.toString(16)}ff${':ffff'.repeat(7)}`]),
+  ];
+  return ends.some((addresses) => addresses.every(parseRanges(trust)));
+}
+
 /** Reports whether a peer is trusted; `undefined` is a peer that the runtime does not name. */
 export type IsTrusted = (address: string | undefined) => boolean;
 

@@ -1,5 +1,6 @@
 /** The parts of a request that are read; a web-standard `Request` has them. */
 export interface ResourceRequest {
+  /** HTTP method. */
   readonly method: string;
   /** Absolute URL. */
   readonly url: string;

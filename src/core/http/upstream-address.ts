@@ -6,16 +6,6 @@ export interface UpstreamAddress {
   readonly socketPath: string | undefined;
 }
 
-/** Reports whether a string names an upstream; for settings, which report problems together. */
-export function isUpstream(text: string): boolean {
-  try {
-    parseUpstream(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Parses the address of an upstream. Throws a `TypeError` that says how to write it. */
 export function parseUpstream(text: string): UpstreamAddress {
   if (text.startsWith('unix:/')) {

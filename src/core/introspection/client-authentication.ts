@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type PrivateKey, readPrivateKey, signCompact } from '../jose/sign.ts';
-import { checkOptionMembers, isText, isWithin, type OptionMembers } from '../option-members.ts';
+import { checkOptionMembers, isText, isWithin, type OptionMembers, oneOf } from '../option-members.ts';
 
 /** Key of `private_key_jwt` (OpenID Connect Core §9, RFC 7523 §2.2). */
 export interface ClientKey {
@@ -31,7 +31,9 @@ export interface ClientCredentials {
 
 /** Members of the options for requests of a client. */
 export const clientMembers: OptionMembers<ClientCredentials & { timeoutSeconds?: unknown; maxCalls?: unknown }> = {
-  ...{ clientId: true, clientSecret: true, clientSecretMethod: true, clientKey: true },
+  clientId: [isText, 'write a string', 'required'],
+  clientSecretMethod: oneOf('client_secret_basic', 'client_secret_post'),
+  ...{ clientSecret: true, clientKey: true },
   timeoutSeconds: [isWithin(Number.MIN_VALUE, 60), 'write seconds above 0, 60 at most'],
   maxCalls: [(value) => Number.isInteger(value) && Number(value) >= 1, 'write 1 or more'],
 };
@@ -50,10 +52,9 @@ const keyTypes: ReadonlyMap<string, string> = new Map([
   ['ES256', 'ec'],
 ]);
 
-/** Creates the authentication of each request. Throws `TypeError` for credentials that cannot work. */
+/** Creates the authentication of each request, by members that were checked. Throws `TypeError` for credentials that cannot work. */
 export function createAuthentication(credentials: ClientCredentials, issuer: string): () => Authentication {
   const { clientId, clientSecret, clientSecretMethod = 'client_secret_basic', clientKey } = credentials;
-  if (!isText(clientId)) throw new TypeError('clientId: write a string');
   if (clientKey !== undefined) {
     if (clientSecret !== undefined) throw new TypeError('clientSecret: leave it out with clientKey');
     return signAssertions(clientId, clientKey, issuer);
@@ -63,9 +64,6 @@ export function createAuthentication(credentials: ClientCredentials, issuer: str
   }
   if (clientSecretMethod === 'client_secret_post') {
     return () => ({ fields: { client_id: clientId, client_secret: clientSecret } });
-  }
-  if (clientSecretMethod !== 'client_secret_basic') {
-    throw new TypeError('clientSecretMethod: write client_secret_basic or client_secret_post');
   }
   const authorization = formatBasic(clientId, clientSecret);
   return () => ({ authorization });

@@ -14,8 +14,6 @@ export interface DecryptionOptions {
   readonly keys: readonly PrivateKey[];
 }
 
-export type Decryption = ReturnType<typeof createDecryption>;
-
 const keyTypes: ReadonlyMap<unknown, string> = new Map([
   ['RSA-OAEP-256', 'rsa'],
   ['ECDH-ES', 'ec'],

@@ -1,18 +1,11 @@
-export interface FairCallsOptions {
-  readonly maxCalls: number;
-  readonly maxPerClient: number;
-  readonly maxWaitingPerClient: number;
-  readonly maxWaiting: number;
-  /** Seconds that one waits for its turn. */
-  readonly waitSeconds: number;
-}
+export type FairCallsOptions = ReturnType<typeof limitCalls>;
 
 /** Calls that wait, for each call at a time; and number of such clients. */
 const waitingPerCall = 4;
 const waitingClients = 8;
 
 /** Limits of the calls to one endpoint. Half is left for all others, however many calls one client makes. */
-export function limitCalls(maxCalls: number, waitSeconds: number): FairCallsOptions {
+export function limitCalls(maxCalls: number, waitSeconds: number) {
   const maxWaitingPerClient = maxCalls * waitingPerCall;
   const maxPerClient = Math.ceil(maxCalls / 2);
   return { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting: maxWaitingPerClient * waitingClients, waitSeconds };

@@ -64,6 +64,7 @@ export interface Introspection extends Pick<Required<IntrospectionOptions>, 'iss
     client?: string,
     since?: number,
   ): JsonObject | AccessError | Promise<JsonObject | AccessError>;
+  /** Returns the state of the cache and the number of calls. */
   status(): IntrospectionStatus;
   /** Ends calls in flight, and makes no more. */
   close(): void;
@@ -73,6 +74,7 @@ export interface Introspection extends Pick<Required<IntrospectionOptions>, 'iss
 export interface IntrospectionStatus {
   /** Number of cached responses. */
   readonly active: number;
+  /** Number of cached responses that a token is inactive. */
   readonly inactive: number;
   /** Number of requests in flight. */
   readonly inFlight: number;
@@ -96,16 +98,16 @@ const bytesPerCharacter = 4;
 const maxKeptSeconds = 3600;
 const kept: OptionCheck = [isWithin(0, maxKeptSeconds), `write seconds from 0 to ${maxKeptSeconds}`];
 const members: OptionMembers<IntrospectionOptions> = {
-  endpoint: [isPlainHttps, 'write an https URL without credentials and fragment', 'required'],
+  endpoint: [(value) => isPlainHttps(value), 'write an https URL without credentials and fragment', 'required'],
   issuer: [isText, 'write a text', 'required'],
   tokens: oneOf('opaque', 'all'),
   audience: oneOf('required', 'optional'),
   ...{ ...clientMembers, maxEntries: clientMembers.maxCalls, maxSeconds: kept, inactiveSeconds: kept },
   ...{ ...outboundMembers, now: true },
 };
-/** RFC 6750 §2.1: nothing else goes out in a call. */
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
 const jwsForm = /^[^.]+\.[^.]*\.[^.]+$/;
+/** RFC 6750 §2.1: nothing else goes out in a call. */
 const tokenGrammar = /^[\w.~+/-]+=*$/;
 
 /**

@@ -1,4 +1,5 @@
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import { decodeBase64url, isJsonObject, type JsonObject } from './json.ts';
 import { type Algorithm, algorithms, canVerify, otherNames, readAlg } from './jws.ts';
 
@@ -42,11 +43,16 @@ export interface VerificationKey {
 }
 
 /** A JWK set (RFC 7517 §5), in published form. */
-export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
+export type JwkSet<K extends object = object> = {
+  /** The keys. */
+  readonly keys: readonly K[];
+};
 
 /** Defect of a JWK, with the member that has it; `undefined` for a JWK that is not an object. */
 export interface JwkFlaw<T = JwkDefect> {
+  /** Defect. */
   readonly why: T;
+  /** Member that has it. */
   readonly member: string | undefined;
 }
 
@@ -109,11 +115,8 @@ export function importPublicJwk(jwk: unknown): KeyObject | JwkFlaw<PublicJwkDefe
   if (secret !== undefined) return flaw('private', secret);
   const material = keyTypes.get(jwk['kty'])?.read(jwk) ?? flaw('unsupported_kty', 'kty');
   if ('why' in material) return material as JwkFlaw<PublicJwkDefect>; // key material has no such member
-  try {
-    return createPublicKey({ key: material, format: 'jwk' });
-  } catch {
-    return flaw('not_on_curve', 'x'); // everything else was checked
-  }
+  // Everything else was checked.
+  return attempt(() => createPublicKey({ key: material, format: 'jwk' })) ?? flaw('not_on_curve', 'x');
 }
 
 /** Returns a member that only a private key has. */

@@ -6,6 +6,7 @@ import {
   type VerifyKeyObjectInput,
   verify,
 } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import { pickByPlatform } from '../platform.ts';
 import { decodeBase64url, type JsonObject, parseJsonObject } from './json.ts';
 
@@ -83,11 +84,7 @@ let verifiesAkp: boolean | undefined;
 /** Reports whether this runtime can verify an algorithm. Algorithms of AKP keys need Node 24.6. */
 export function canVerify(alg: string): boolean {
   if (algorithms.get(alg)?.kty !== 'AKP') return true;
-  try {
-    verifiesAkp ??= createPublicKey({ key: zeroKey, format: 'jwk' }).type === 'public';
-  } catch {
-    verifiesAkp = false;
-  }
+  verifiesAkp ??= attempt(createPublicKey, { key: zeroKey, format: 'jwk' }) !== undefined;
   return verifiesAkp;
 }
 

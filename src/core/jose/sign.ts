@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import type { JsonObject } from './json.ts';
 import { type Algorithm, algorithms } from './jws.ts';
 
@@ -44,10 +45,19 @@ function encode(part: string | Uint8Array): string {
   return Buffer.from(part).toString('base64url');
 }
 
-/** Private key of this resource server: PEM, or a JWK (RFC 7517 §4) whose `kid` and `alg` are read. */
+/** Private key of this resource server: PEM, or a JWK (RFC 7517 §4). */
 export type PrivateKey =
   | string
-  | { readonly kty?: string; readonly kid?: string; readonly alg?: string; readonly [member: string]: unknown };
+  | {
+      /** Family of the key, such as `EC`. */
+      readonly kty?: string;
+      /** Name of the key in headers of JWTs. */
+      readonly kid?: string;
+      /** Algorithm of the key. */
+      readonly alg?: string;
+      /** The other members of the JWK. */
+      readonly [member: string]: unknown;
+    };
 
 export interface ReadPrivateKey {
   readonly key: KeyObject;
@@ -59,19 +69,12 @@ const minModulusBits = 2048;
 
 /** Reads a private key. Throws `TypeError`, which does not repeat the key, for any other value and for RSA under 2048 bits. */
 export function readPrivateKey(name: string, value: PrivateKey): ReadPrivateKey {
-  const key = importKey(value);
+  // An error could describe the key.
+  const key = attempt(() => createPrivateKey(typeof value === 'string' ? value : { key: value, format: 'jwk' }));
   const { modulusLength = minModulusBits } = key?.asymmetricKeyDetails ?? {};
   if (key === undefined || modulusLength < minModulusBits) {
     throw new TypeError(`${name}: write a private key in PEM or as a JWK; RSA needs ${minModulusBits} bits`);
   }
   const { kid, alg } = typeof value === 'string' ? {} : value;
   return { key, kid, alg };
-}
-
-function importKey(value: PrivateKey): KeyObject | undefined {
-  try {
-    return typeof value === 'string' ? createPrivateKey(value) : createPrivateKey({ key: value, format: 'jwk' });
-  } catch {
-    return undefined; // its message could describe the key
-  }
 }

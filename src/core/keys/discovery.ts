@@ -1,6 +1,6 @@
 import { showUrl } from '../http/shown-url.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
+import { isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { failAt, ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { showText } from '../shown-text.ts';
@@ -87,7 +87,7 @@ export async function fetchJwks({ address, failure }: Found, fetchJson: FetchJso
 /** The `.well-known/` address of an issuer. Throws `TypeError` for an issuer without one. */
 export function readWellKnown(issuer: string, insecure: boolean): string {
   // RFC 8414 §2: https, no query, no fragment. An address that is wrong is not echoed: it may hold a password.
-  if (!isKeyAddress(issuer, insecure) || /[?#]/.test(issuer)) {
+  if (!isPlainHttps(issuer, insecure) || /[?#]/.test(issuer)) {
     throw new TypeError(
       `issuer: it is not a plain https URL${insecure ? ', nor an http one' : '; a provider without TLS needs insecure: true'}`,
     );
@@ -105,11 +105,6 @@ function readAddress(
     const named = typeof issuer === 'string' ? showText(showUrl(issuer)) : 'none';
     throw new ProviderError('foreign_issuer', { detail: `${named} instead of ${showUrl(expected)}` });
   }
-  if (!isKeyAddress(address, insecure)) throw new ProviderError(`bad_${member}`);
+  if (!isPlainHttps(address, insecure)) throw new ProviderError(`bad_${member}`);
   return address;
-}
-
-/** Reports whether keys may be fetched from an address: https, or http if that is allowed. */
-export function isKeyAddress(address: unknown, insecure: boolean): address is string {
-  return isPlainHttps(address) || (insecure && isPlainHttp(address));
 }

@@ -1,7 +1,6 @@
 import { limitTime } from '../attempt.ts';
 import { isJsonObject, isTime } from '../jose/json.ts';
 import { readJwks } from './jwks.ts';
-import { clampLifetime, describe } from './loaded-keys.ts';
 
 /** Fetched keys, as a cache stores them: public keys, and their age. */
 export interface CachedKeys {
@@ -25,17 +24,19 @@ export interface KeyCache {
 }
 
 const readSeconds = 0.25;
+/** Workers end what outlives a request: a write that began in one may never end. */
+const writeSeconds = 10;
 
 /** Opens the entry of a URL. `now` returns seconds since the epoch. */
 export function openKeyCache(cache: KeyCache, url: string, now: () => number = () => Date.now() / 1000) {
   let next: CachedKeys | undefined;
-  let isWriting = false;
+  let startedAt = -Infinity;
 
   const readStored = async () => check(await cache.read(url), now());
 
   /** Writes one set after the other, and none over a later one of another process. */
   const writeAll = async (): Promise<void> => {
-    isWriting = true;
+    startedAt = now();
     while (next !== undefined) {
       const keys = next;
       next = undefined;
@@ -43,7 +44,7 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
       if (stored !== undefined && stored.fetchedAt > keys.fetchedAt) continue;
       await (async () => cache.write(url, keys))().catch(() => undefined);
     }
-    isWriting = false;
+    startedAt = -Infinity;
   };
 
   return {
@@ -51,13 +52,11 @@ export function openKeyCache(cache: KeyCache, url: string, now: () => number = (
     async read() {
       const nothing = (): undefined => undefined;
       const stored = await limitTime(readStored().catch(nothing), readSeconds, nothing);
-      if (stored === undefined) return undefined;
-      const { jwks, fetchedAt, maxAge } = stored;
-      return { ...describe({ ...jwks, at: fetchedAt, lifetime: clampLifetime(maxAge) }, now()), jwks };
+      return stored && { ...stored, ageSeconds: now() - stored.fetchedAt };
     },
     write(keys: readonly object[], ageSeconds: number, maxAge: number | undefined): void {
       next = { keys, fetchedAt: Math.floor(now() - ageSeconds), ...(maxAge !== undefined && { maxAge }) };
-      if (!isWriting) void writeAll();
+      if (Math.abs(now() - startedAt) >= writeSeconds) void writeAll();
     },
   };
 }

@@ -1,26 +1,42 @@
 import { checkOptionMembers, isWithin, type OptionMembers } from '../option-members.ts';
+import { isPlainHttps } from '../outbound/https-address.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { describeFailure, type ProviderError } from '../outbound/provider-error.ts';
-import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress, readWellKnown } from './discovery.ts';
+import { createDiscovery, type Discover, type DiscoveryFallback, readWellKnown } from './discovery.ts';
 import type { DroppedKey } from './jwks.ts';
 import type { KeyCache } from './key-cache.ts';
 import type { FetchedKeys } from './loaded-keys.ts';
 
 /** An event of a key set, for log lines and metrics. */
 export type KeySetEvent =
-  /** `keys` usable and `dropped` keys arrived within `seconds`. */
-  | { readonly type: 'fetched'; readonly keys: number; readonly dropped: number; readonly seconds: number }
-  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` without an automatic retry. */
   | {
+      /** A key set arrived. */
+      readonly type: 'fetched';
+      /** Number of usable keys. */
+      readonly keys: number;
+      /** Number of keys that are not used. */
+      readonly dropped: number;
+      /** Duration of the fetch. */
+      readonly seconds: number;
+    }
+  | {
+      /** A fetch failed. */
       readonly type: 'failed';
+      /** Cause of the failure. */
       readonly error: ProviderError;
+      /** Number of failures in a row. */
       readonly attempt: number;
+      /** Seconds until the automatic retry; `undefined` without one. */
       readonly retryInSeconds: number | undefined;
     }
-  /** An unused key; reported again only when the dropped keys change. */
-  | ({ readonly type: 'dropped' } & DroppedKey)
-  /** Plain http is allowed for these keys; reported once, when the key set is created. */
-  | { readonly type: 'insecure' };
+  | ({
+      /** An unused key; reported again only when the dropped keys change. */
+      readonly type: 'dropped';
+    } & DroppedKey)
+  | {
+      /** Plain http is allowed for these keys; reported once, when the key set is created. */
+      readonly type: 'insecure';
+    };
 
 /** Describes the beginning of an outage; `undefined` for another event. */
 export function showOutage(event: KeySetEvent): string | undefined {
@@ -73,7 +89,12 @@ export type KeyPlace =
       /** https URL of the keys, without discovery. Default: `jwks_uri` of the discovery document. */
       readonly jwksUri?: string;
     }
-  | { readonly issuer?: string; readonly jwksUri: string };
+  | {
+      /** Not needed with `jwksUri`. */
+      readonly issuer?: string;
+      /** Required without `issuer`. */
+      readonly jwksUri: string;
+    };
 
 /** Options for loading an issuer's keys: from `jwksUri`, or by the discovery document of `issuer`. */
 export type KeySetOptions = LoadingOptions & KeyPlace;
@@ -114,7 +135,7 @@ export function nameInCache({ issuer = '', jwksUri, insecure = false }: KeySetOp
 
 /** Throws `TypeError` for an address that keys cannot be fetched from. It is not repeated: it may hold a password. */
 export function checkJwksUri(jwksUri: unknown, insecure: boolean): void {
-  if (isKeyAddress(jwksUri, insecure) && !jwksUri.includes('#')) return;
+  if (isPlainHttps(jwksUri, insecure) && !jwksUri.includes('#')) return;
   throw new TypeError(
     `jwksUri: write an https URL without credentials and fragment${insecure ? '' : '; a provider without TLS needs insecure: true'}`,
   );

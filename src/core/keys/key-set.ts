@@ -17,6 +17,7 @@ import {
 import {
   clampLifetime,
   createBucket,
+  dateKeys,
   describe,
   type FetchedKeys,
   fingerprint,
@@ -76,6 +77,7 @@ export interface ManagedKeySet extends KeySet {
    * the last one if the backoff forbids another; a refreshing set continues to retry.
    */
   ready(): Promise<void>;
+  /** Returns the state of keys and fetches. */
   status(): KeySetStatus;
   /** The last good set, for another process or a file; `undefined` before there is one. */
   fetched(): FetchedKeys | undefined;
@@ -112,7 +114,9 @@ export interface ResumableKeySet extends ManagedKeySet {
 
 /** Status of a key set; safe to show to an operator. */
 export interface KeySetStatus {
+  /** True if tokens can be verified. */
   readonly usable: boolean;
+  /** True until the next fetch is due. */
   readonly fresh: boolean;
   /** Seconds since the fetch that brought the keys; `undefined` before there are any. */
   readonly ageSeconds: number | undefined;
@@ -174,7 +178,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     const startedAt = now();
     const cached = loaded === undefined ? await cache?.read() : undefined;
     if (cached !== undefined) {
-      loaded = restore(cached, now(), cached.jwks);
+      loaded = dateKeys(cached.jwks, now() - cached.ageSeconds, clampLifetime(cached.maxAge));
       generation++;
       if (now() < loaded.freshUntil) return untilRefresh(loaded.lifetime, random()) - cached.ageSeconds;
     }

@@ -53,14 +53,13 @@ export function describe({ entries, published, at, lifetime }: Omit<Loaded, 'fre
   return { keys: entries, published: [...published], ageSeconds: now - at, lifetimeSeconds: lifetime };
 }
 
-/** Restores keys that were stored; `jwks` if these have been read already, since an import of keys takes most of the time. */
-export function restore(
-  { keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys,
-  now: number,
-  jwks: Jwks = { ...readJwks({ keys }), published: new Set(published) },
-): Loaded {
-  const at = now - ageSeconds;
-  return { ...jwks, at, lifetime: lifetimeSeconds, freshUntil: at + lifetimeSeconds };
+/** Adds the time of the fetch to keys. */
+export function dateKeys(jwks: Jwks, at: number, lifetime: number): Loaded {
+  return { ...jwks, at, lifetime, freshUntil: at + lifetime };
+}
+
+export function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, now: number): Loaded {
+  return dateKeys({ ...readJwks({ keys }), published: new Set(published) }, now - ageSeconds, lifetimeSeconds);
 }
 
 /** Equal for key sets that verify the same tokens. */

@@ -64,12 +64,12 @@ export class HeldBody {
 
 /**
  * Reads a body. Returns its bytes, a refusal, or `undefined` if the client disconnects. After a refusal, the rest of the body
- * is left unread. With `idleMilliseconds`, a body that stops arriving is refused.
+ * is left unread. With `maxMilliseconds`, a body that is not complete by then is refused: a slow one would be held for days.
  */
 export function collectBody(
   incoming: IncomingMessage,
   held: HeldBody,
-  idleMilliseconds?: number,
+  maxMilliseconds?: number,
 ): Promise<Buffer | Refused | undefined> {
   if (incoming.readableEnded || incoming.destroyed) return Promise.resolve(undefined);
   return new Promise((resolve) => {
@@ -79,16 +79,15 @@ export function collectBody(
       resolve(result);
     };
     const take = (chunk: Buffer): void => {
-      timer?.refresh();
       const refused = held.add(chunk);
       if (refused !== undefined) settle(refused);
     };
     const finish = (): void => settle(Buffer.concat(held.chunks));
     const fail = (): void => settle(undefined);
     const timer =
-      idleMilliseconds === undefined
+      maxMilliseconds === undefined
         ? undefined
-        : setTimeout(() => settle(new Refused('upload_timeout')), idleMilliseconds);
+        : setTimeout(() => settle(new Refused('upload_timeout')), maxMilliseconds);
     incoming.on('data', take).on('end', finish).on('error', fail).on('close', fail);
   });
 }

@@ -11,7 +11,7 @@ export type McpIncoming = IncomingMessage & { body?: unknown };
 
 /** Reading for a proxy, which forwards the bytes unchanged and releases them. */
 export interface ForwardedReading {
-  readonly idleMilliseconds: number;
+  readonly maxMilliseconds: number;
   /** Called before the first byte is read. */
   onBegin(): void;
 }
@@ -94,7 +94,7 @@ async function readBody(
 ): Promise<McpMessages | Refused | undefined> {
   if (Number(incoming.headers['content-length']) > maxMessageBytes) return new Refused('message_too_large');
   forwarded?.onBegin();
-  const bytes = await collectBody(incoming, held, forwarded?.idleMilliseconds);
+  const bytes = await collectBody(incoming, held, forwarded?.maxMilliseconds);
   if (forwarded === undefined) held.release();
   else incoming.pause();
   if (bytes === undefined || bytes instanceof Refused) return bytes;
@@ -104,10 +104,13 @@ async function readBody(
   return messages;
 }
 
+/** Finds the lines of a header in every spelling: CGI reads `Mcp_Name` as `Mcp-Name`. */
 function linesOf(rawHeaders: readonly string[], name: string): readonly string[] {
   const found: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === name) found.push(rawHeaders[i + 1] ?? '');
+    const each = rawHeaders[i] ?? '';
+    const isSpelling = each.length === name.length && each.toLowerCase().replace(/[^a-z\d]/g, '-') === name;
+    if (isSpelling) found.push(rawHeaders[i + 1] ?? '');
   }
   return found;
 }

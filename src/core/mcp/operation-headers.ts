@@ -1,3 +1,4 @@
+import { attempt } from '../attempt.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
@@ -40,12 +41,7 @@ export function decodeHeaderName(value: string): string | undefined {
   const encoded = encodedGrammar.exec(value)?.[1];
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, 'base64');
-  if (bytes.toString('base64') !== encoded) return undefined;
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
+  return bytes.toString('base64') === encoded ? attempt(() => utf8.decode(bytes)) : undefined;
 }
 
 const decidingHeader = /^(?:content-(?:type|encoding)|authorization|dpop|mcp-.*)$/;
@@ -71,11 +67,14 @@ export function readTrustedHeaders({ method, headers }: ResourceRequest): ReadMe
   return { operations: refused ?? (method === 'POST' ? readTrustedOperations(headers) : []), id: null };
 }
 
-/** Spellings that CGI and WSGI read as the trusted headers. */
-const aliases = ['mcp_method', 'mcp_name', 'mcp_protocol_version', 'mcp-protocol_version', 'mcp_protocol-version'];
+/** The trusted headers as CGI and WSGI read them: every character except letters and digits is alike. */
+const trustedForm = /^mcp[^a-z\d](?:method|name|protocol[^a-z\d]version)$/i;
+const trustedName = /^[a-z-]+$/i;
 
 function readTrustedOperations(headers: ResourceRequest['headers']): ReadMessage['operations'] {
-  if (aliases.some((name) => headers.get(name) !== null)) return new Refused('mcp_headers_missing');
+  for (const [name] of headers.entries?.() ?? []) {
+    if (trustedForm.test(name) && !trustedName.test(name)) return new Refused('mcp_headers_missing');
+  }
   const revision = headers.get('mcp-protocol-version') ?? '';
   const method = headers.get('mcp-method') ?? '';
   if (!revisionForm.test(revision) || revision < firstRevision || !methodForm.test(method)) {

@@ -6,18 +6,7 @@ import type { CheckedPolicy } from '../token/token-policy.ts';
 import { createOperationTable, type OperationMaps } from './operation-table.ts';
 import { type Operation, operationKinds } from './operations.ts';
 
-export interface OperationPolicies {
-  readonly scopes: readonly string[];
-  /** True if operations need entries. */
-  readonly hasEntries: boolean;
-  /**
-   * Creates the policy of one request: `policy`, then the entries of its operations. The message is read only if the token
-   * satisfies `policy`; the replay store is queried only if all entries hold.
-   */
-  requestPolicy(read: () => Promise<readonly Operation[] | Refused>): Policy<unknown>;
-  /** The policy of a message that was read, as parts for an explanation. */
-  explainedPolicy(operations: readonly Operation[] | Refused): Policy<unknown>;
-}
+export type OperationPolicies = ReturnType<typeof createOperationPolicies>;
 
 /** A compiled entry. */
 interface CheckedEntry {
@@ -26,22 +15,26 @@ interface CheckedEntry {
   readonly checked: CheckedPolicy;
 }
 
-export function createOperationPolicies(
-  options: OperationMaps<Policy<unknown>> & { readonly policy: Policy<unknown> },
-): OperationPolicies {
-  const { policy } = options;
+/** Compiles the entries, each with what `policy` implies. */
+function compileEntries(options: OperationMaps<Policy<unknown>>, policy: Policy<unknown>): OperationMaps<CheckedEntry> {
+  const compile = ([key, entry]: [string, Policy<unknown>]): [string, CheckedEntry] => {
+    const implied = imply(entry, policy);
+    return [key, { key, policy: implied, checked: checkPolicy(implied) }];
+  };
+  const given = operationKinds
+    .map((kind) => [kind, options[kind]] as const)
+    .filter(([, entries]) => entries !== undefined);
+  return Object.fromEntries(
+    given.map(([kind, entries = {}]) => [kind, Object.fromEntries(Object.entries(entries).map(compile))]),
+  );
+}
+
+export function createOperationPolicies({
+  policy,
+  ...options
+}: OperationMaps<Policy<unknown>> & { readonly policy: Policy<unknown> }) {
   const common = checkPolicy(policy);
-  const maps = Object.fromEntries(
-    operationKinds.flatMap((kind) => {
-      const entries = options[kind];
-      if (entries === undefined) return [];
-      const compiled = Object.entries(entries).map(([key, entry]): [string, CheckedEntry] => {
-        const implied = imply(entry, policy);
-        return [key, { key, policy: implied, checked: checkPolicy(implied) }];
-      });
-      return [[kind, Object.fromEntries(compiled)]];
-    }),
-  ) as OperationMaps<CheckedEntry>;
+  const maps = compileEntries(options, policy);
   const find = createOperationTable(maps);
   const all = Object.values(maps).flatMap((entries) => Object.values(entries ?? {}));
   const unite = (entries: readonly CheckedEntry[]): readonly string[] => [
@@ -61,8 +54,13 @@ export function createOperationPolicies(
 
   return {
     scopes: unite(all),
+    /** True if operations need entries. */
     hasEntries,
-    requestPolicy(read) {
+    /**
+     * Creates the policy of one request: `policy`, then the entries of its operations. The message is read only if the token
+     * satisfies `policy`; the replay store is queried only if all entries hold.
+     */
+    requestPolicy(read: () => Promise<readonly Operation[] | Refused>): Policy<unknown> {
       if (!hasEntries) return policy;
       // The challenge of a refused token names the scopes of `policy`; after the message is read, also the scopes of its entries.
       let scopes = common.scopes;
@@ -89,7 +87,8 @@ export function createOperationPolicies(
         },
       });
     },
-    explainedPolicy(operations) {
+    /** The policy of a message that was read, as parts for an explanation. */
+    explainedPolicy(operations: readonly Operation[] | Refused): Policy<unknown> {
       const combine = (...parts: readonly Policy<unknown>[]) =>
         ({ mode: 'all', policies: [policy, ...parts] }) as unknown as PlainCombinedPolicy; // the schema of `policy` is not read
       const entries = operations instanceof Refused ? operations : match(operations);

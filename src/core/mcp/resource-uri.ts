@@ -1,3 +1,5 @@
+import { attempt } from '../attempt.ts';
+
 /** No client encodes a URI more often. */
 const maxDecodings = 8;
 const headForm = /^[a-z][a-z\d+.-]*:(?:\/\/[^/?#]*)?/;
@@ -22,22 +24,14 @@ export function readUriStart(start: string) {
 
 /** Returns the normal form of a URI; `undefined` if it is not a URI. */
 export function normalizeUri(uri: string): string | undefined {
-  try {
-    return new URL(uri).href;
-  } catch {
-    return undefined;
-  }
+  return URL.canParse(uri) ? new URL(uri).href : undefined;
 }
 
 /** Returns the normal form of the WHATWG URL Standard; and `decoded` until nothing changes, with the authority in lower case. */
 function read(uri: string, href: string | undefined): { readonly href: string; readonly decoded: string } | undefined {
   if (href === undefined || (uri !== href && encodeSpelling(uri) !== href.replaceAll(' ', '%20'))) return undefined;
-  try {
-    const decoded = decodeUri(href);
-    return decoded === undefined ? undefined : { href, decoded };
-  } catch {
-    return undefined; // invalid UTF-8
-  }
+  const decoded = attempt(decodeUri, href); // it throws for invalid UTF-8
+  return decoded === undefined ? undefined : { href, decoded };
 }
 
 /** Encodes what clients leave unencoded, and nothing else. */

@@ -10,26 +10,37 @@ export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 /** Options of a `Fetch` call. */
 export interface FetchInit {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'OPTIONS';
+  /** HTTP method. */
+  readonly method: string;
+  /** Header names and values. */
   readonly headers: Record<string, string>;
-  /** Body of a POST or PATCH. */
+  /** Body of a POST. */
   readonly body?: string;
+  /** Redirects are not followed. */
   readonly redirect: 'manual';
+  /** Aborts the request when its time is over. */
   readonly signal: AbortSignal;
 }
 
 /** The parts of a response that are read. */
 export interface FetchResponse {
+  /** HTTP status. */
   readonly status: number;
+  /** True if a redirect was followed; the response is then an error. */
   readonly redirected: boolean;
+  /** Header fields. */
   readonly headers: { get(name: string): string | null };
+  /** Bytes of the body; `null` without one. */
   readonly body: AsyncIterable<Uint8Array> | ByteStream | null;
   /** Content coding that the body still has; a `fetch` has decoded it. */
   readonly coding?: string | undefined;
+  /** Header fields as they arrived: names and values in turn; only of the built-in client. */
+  readonly rawHeaders?: readonly string[];
 }
 
 /** A stream that is read chunk by chunk: not every runtime, and not every type of one, has it iterable. */
 export interface ByteStream {
+  /** Locks the stream, as of the Streams Standard. */
   getReader(): {
     read(): Promise<{ readonly value?: Uint8Array | undefined }>;
     cancel(): Promise<unknown>;
@@ -212,7 +223,15 @@ function sendOver(
       const get = (name: string): string | null => response.headers[name]?.toString() ?? null;
       const coding = get('content-encoding')?.toLowerCase();
       // A response always has a status.
-      resolve({ status: response.statusCode as number, redirected: false, headers: { get }, body: response, coding });
+      const { statusCode, rawHeaders } = response;
+      resolve({
+        status: statusCode as number,
+        redirected: false,
+        headers: { get },
+        rawHeaders,
+        body: response,
+        coding,
+      });
     });
     // The `signal` of the request would fail a connection that is idle again, and this ends the process: nothing listens.
     const abort = (): void => {

@@ -78,7 +78,7 @@ const rows = {
     'Name a readable file that has only the token in it, or return the token.',
   ),
   too_many_calls: row(
-    'The endpoint has left too many requests unanswered; another is not sent.',
+    'The endpoint has left too many requests without a response; another is not sent.',
     'Check why the endpoint is slow.',
   ),
   no_usable_keys: row(
@@ -87,121 +87,114 @@ const rows = {
   ),
 } as const satisfies Readonly<Record<string, FailureRow>>;
 
-type Special = readonly [detail: RegExp, text: string, fix: string];
-
-/** Failures whose detail names the cause; the first match. */
-const special: Readonly<Partial<Record<keyof typeof rows, readonly Special[]>>> = {
-  timeout: [
-    [
-      /bytes$/,
+/** Rows by the form of the detail, if it names the cause; the first match. */
+const special: Readonly<Partial<Record<keyof typeof rows, Readonly<Record<string, FailureRow>>>>> = {
+  timeout: {
+    bytes$: row(
       'The identity provider began a response and did not complete it in time.',
       'Check the provider, and the proxy or firewall before it, which may hold back large responses.',
-    ],
-  ],
-  network: [
-    [
-      /^(?:ENOTFOUND|EAI_)/,
+    ),
+  },
+  network: {
+    '^(?:ENOTFOUND|EAI_)': row(
       'The name of the identity provider cannot be resolved.',
       'Correct host and port. Then check DNS on this host: behind a proxy that resolves names, set HTTPS_PROXY.',
-    ],
-    [
-      /^(?:ECONNREFUSED|BAD_PORT)$/,
+    ),
+    '^(?:ECONNREFUSED|BAD_PORT)$': row(
       'The identity provider accepts no connection on this port.',
       'Correct host and port, or start the provider.',
-    ],
-    [
-      /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
+    ),
+    '^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$': row(
       'The connection closed before the response of the identity provider was complete.',
       'Check the log of the provider, and the load balancer or firewall before it.',
-    ],
-    [
-      /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/,
+    ),
+    '^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$': row(
       'No connection to the identity provider was established.',
       'Correct host and port. Then check the firewall and the routes of this host. If only a proxy leads out, set HTTPS_PROXY.',
-    ],
-    [
-      /^HPE_/,
+    ),
+    '^HPE_': row(
       'The response of the identity provider is not HTTP/1.1.',
       'Correct the port: another protocol responds there. Or a proxy before the provider sends malformed headers.',
-    ],
-  ],
-  proxy: [
-    [
-      /^403$/,
+    ),
+  },
+  proxy: {
+    '^403$': row(
       'The outbound proxy refuses connections to the identity provider.',
       'Allow the host and port of the provider at the proxy, or exempt the provider in NO_PROXY.',
-    ],
-    [
-      /^5/,
+    ),
+    '^5': row(
       'The outbound proxy did not reach the identity provider.',
       'Correct host and port of the provider. Then check DNS and routes of the proxy, or exempt the provider in NO_PROXY.',
-    ],
-    [
-      /^(?:ECONNREFUSED|ENOTFOUND|EAI_|E\w+UNREACH|ETIMEDOUT)/,
+    ),
+    '^(?:ECONNREFUSED|ENOTFOUND|EAI_|E\\w+UNREACH|ETIMEDOUT)': row(
       'The outbound proxy could not be reached.',
       'Correct HTTPS_PROXY, or start the proxy. Or exempt the provider in NO_PROXY.',
-    ],
-  ],
-  tls: [
-    [
-      /ALTNAME|HOSTNAME/,
+    ),
+  },
+  tls: {
+    'ALTNAME|HOSTNAME': row(
       'The certificate of the identity provider is for another name.',
       'Use the name that the certificate of the provider is for.',
-    ],
-    [
-      /EXPIRED|NOT_YET_VALID/,
+    ),
+    'EXPIRED|NOT_YET_VALID': row(
       'The certificate of the identity provider has expired, or is not valid yet.',
       'Renew the certificate of the provider. If its dates are right, set the clock of this host.',
-    ],
-    [
-      /EPROTO|WRONG_VERSION|PACKET_LENGTH/,
+    ),
+    'EPROTO|WRONG_VERSION|PACKET_LENGTH': row(
       'The port of the identity provider does not speak TLS, or only an outdated version.',
       'Write the HTTPS port: this one speaks plain HTTP, or no TLS of this decade.',
-    ],
-    [
-      /SELF_SIGNED|UNABLE_TO_|UNTRUSTED/,
+    ),
+    'SELF_SIGNED|UNABLE_TO_|UNTRUSTED': row(
       'The certificate of the identity provider is from an authority that this host does not trust.',
       'Trust that authority: NODE_EXTRA_CA_CERTS=/path/of/that/authority.pem. For a public one, the provider must send its complete chain.',
-    ],
-  ],
-  status: [
-    [
-      /^(?:407|511)$/,
+    ),
+  },
+  foreign_issuer: {
+    '[{}]': row(
+      'The discovery document is for several tenants: its issuer has a placeholder.',
+      'Set the issuer of the tenant, as its tokens have it in iss. For many tenants, use findTenants of the library.',
+    ),
+  },
+  status: {
+    '^404$': row(
+      'The identity provider has nothing at this address.',
+      'Compare the address with the guide of the provider. For a provider with keys and no metadata, set the address of its keys (jwksUri).',
+    ),
+    '^(?:407|511)$': row(
       'A proxy or network before the identity provider requires a login.',
       'Set HTTPS_PROXY with user and password, or exempt this host at the proxy.',
-    ],
-    [
-      /^40[13]$/,
+    ),
+    '^40[13]$': row(
       'The identity provider refuses the request.',
       'Metadata and keys need no login: compare the address with the guide of the provider, and allow this host at its firewall. Elsewhere, correct the credentials of this resource server.',
-    ],
-    [
-      /^429$/,
+    ),
+    '^429$': row(
       'The identity provider limits requests.',
       'The provider limits requests. Wait, then check for other clients with this address.',
-    ],
-    [/^5/, 'The identity provider fails.', 'The provider fails. Check its status page or its log.'],
-  ],
-  not_json: [
-    [
-      /^0 bytes$/,
+    ),
+    '^5': row('The identity provider fails.', 'The provider fails. Check its status page or its log.'),
+  },
+  not_json: {
+    '^0 bytes$': row(
       'The response of the identity provider is empty.',
       'Request the address by curl from this host. The provider, or a proxy before it, sends no content.',
-    ],
-    [
-      /html$/,
+    ),
+    html$: row(
       'The identity provider responded with a page of HTML.',
       'A page of HTML comes from a login, a proxy, a firewall or a wrong address. Request the address by curl from this host.',
-    ],
-  ],
+    ),
+  },
 };
 
 /** Cause of a failed request to the identity provider: a closed set. */
 export type ProviderFailure = keyof typeof rows;
 
 interface ErrorOptions {
+  /** A code, status or value. */
   readonly detail?: string | undefined;
+  /** Requested address. */
   readonly url?: string | undefined;
+  /** The error of the client. */
   readonly cause?: unknown;
 }
 
@@ -210,6 +203,7 @@ interface ErrorOptions {
  */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
+  /** Kind of the failure. */
   readonly kind: ProviderFailure;
   /** A code, status, media type or issuer, such as ECONNREFUSED or 503. */
   readonly detail: string | undefined;
@@ -218,13 +212,11 @@ export class ProviderError extends Error {
   /** Requested address, without credentials and query; `undefined` before a request. */
   readonly url: string | undefined;
 
+  /** Creates the error with the text and the fix of its kind. */
   constructor(kind: ProviderFailure, options: ErrorOptions = {}) {
     const { detail, url, cause } = options;
-    const [, text, fix] = special[kind]?.find(([form]) => form.test(detail ?? '')) ?? [
-      '',
-      rows[kind].text,
-      rows[kind].fix,
-    ];
+    const [, { text, fix } = rows[kind]] =
+      Object.entries(special[kind] ?? {}).find(([form]) => new RegExp(form).test(detail ?? '')) ?? [];
     super(detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.detail = detail;

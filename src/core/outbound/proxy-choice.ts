@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { attempt } from '../attempt.ts';
 import { parseRanges } from '../http/address-ranges.ts';
 import { readProxyAddress } from './https-address.ts';
 
@@ -26,7 +27,7 @@ export function createProxyChoice(environment: Environment): (url: string) => Ch
   return (url) => {
     const { protocol, hostname, port } = new URL(url);
     const isPlain = protocol === 'http:';
-    const host = { name: bareHost(hostname), port: port || (isPlain ? '80' : '443') };
+    const host = { name: bareHost(hostname).replace(/\.$/, ''), port: port || (isPlain ? '80' : '443') };
     return exemptions.some((isExempt) => isExempt(host)) ? undefined : isPlain ? http : https;
   };
 }
@@ -41,21 +42,13 @@ function readExemption(entry: string): (host: Host) => boolean {
   // Only brackets separate the port from an IPv6 address.
   const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(entry.toLowerCase()) ?? [];
   const written = bracketed ?? plain ?? entry;
-  const isListed = readRange(written);
-  const suffix = written.replace(/^\*?\.?/, '');
+  const isListed = attempt(parseRanges, [written]); // a name is not a range
+  const suffix = written.replace(/^\*?\.?|\.$/g, '');
   return (host) => {
     if (port !== undefined && port !== host.port) return false;
     if (isIP(host.name) !== 0) return isListed?.(host.name) ?? false;
     return host.name === suffix || (suffix !== '' && host.name.endsWith(`.${suffix}`));
   };
-}
-
-function readRange(text: string): ((address: string) => boolean) | undefined {
-  try {
-    return parseRanges([text]);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A host without the brackets of an IPv6 address. */

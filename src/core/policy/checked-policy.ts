@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { isThenable } from '../attempt.ts';
+import { attempt, isThenable } from '../attempt.ts';
 import { refuseBy } from '../checks.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { checkMembers, refuseMember, refuseUndefined } from '../option-members.ts';
@@ -55,12 +55,8 @@ export function registerPolicy(checked: CheckedPolicy): Policy<unknown> {
 
 /** The scopes that a challenge names for a policy; none for one that cannot work. */
 export function namedScopes(policy: Policy<unknown> | undefined): readonly string[] {
-  if (policy === undefined) return [];
-  try {
-    return checkPolicy(policy).scopes;
-  } catch {
-    return []; // said where the policy was to judge
-  }
+  // The defect was reported where the policy evaluated the request.
+  return policy === undefined ? [] : (attempt(checkPolicy, policy)?.scopes ?? []);
 }
 
 function checkRequirements(

@@ -3,7 +3,9 @@ import type { Claims } from '../token/claims.ts';
 
 /** An actor that a policy allows. Default of `iss`: the issuer of the token. */
 export interface AllowedActor {
+  /** Issuer of the actor. */
   readonly iss?: string;
+  /** Subject of the actor. */
   readonly sub: string;
 }
 
@@ -38,6 +40,7 @@ export interface Requirements {
 
 /** A policy that does not change the claims. */
 export interface PlainPolicy extends Requirements {
+  /** Never set: the handler gets the claims of the token. */
   readonly claims?: undefined;
 }
 
@@ -53,6 +56,7 @@ declare const unmade: unique symbol;
 
 /** The type of a value that must not be there: the compiler's error has its name, and so the fix. */
 export interface Unmade<Fix> {
+  /** Never set. */
   readonly [unmade]: Fix;
 }
 
@@ -60,6 +64,7 @@ export interface Unmade<Fix> {
 export interface PlainCombinedPolicy {
   /** Only for the compiler: `allOf` and `anyOf` create these policies, and no literal. */
   readonly [combined]: true;
+  /** Never set: it tells a combined policy from a literal. */
   readonly scopes?: undefined;
 }
 

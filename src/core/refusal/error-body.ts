@@ -10,7 +10,9 @@ export interface ErrorReport {
 
 /** A body and its media type. */
 export interface ErrorBody {
+  /** Value of `Content-Type`. */
   readonly contentType: string;
+  /** The complete text. */
   readonly body: string;
 }
 

@@ -20,7 +20,8 @@ export interface RefusalSettings {
   readonly challenge: ChallengeSettings;
   /** Called once for each different response; the result is cached. */
   readonly errorBody: ErrorBodyFormat;
-  readonly statuses: ReadonlyMap<Reason, number>;
+  /** Status of every refusal with `insufficient_scope`. */
+  readonly insufficientScopeStatus: 401 | 403;
   readonly readExternalUrl: ReadExternalUrl;
   /** Makes the nonce that goes with a refusal; `undefined` for one that needs none. */
   readonly issueNonce: (refusal: { readonly status: number; readonly error: string | null }) => string | undefined;
@@ -30,6 +31,7 @@ export interface RefusalSettings {
 export interface RefusalContext {
   /** Policy of the route: the challenge names its scopes, in addition to those that the error names. */
   readonly policy?: Policy<unknown> | undefined;
+  /** Transport of the request. */
   readonly connection?: Connection | undefined;
   /** URL of the metadata for this request's challenge. Default: the URL that the server links to; none if nothing serves it. */
   readonly metadataUrl?: string | undefined;
@@ -39,10 +41,13 @@ export interface RefusalContext {
 
 /** Response to a refused request, in a transport-independent form. */
 export interface Refusal {
+  /** Reason, for the log: clients do not see it. */
   readonly reason: Reason;
+  /** HTTP status. */
   readonly status: number;
   /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Text of the body, in the form of `errorBody`. */
   readonly body: string;
 }
 
@@ -98,7 +103,7 @@ interface RefusalFacts extends ChallengeFacts {
 
 function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   const { reason, failure } = facts;
-  const status = settings.statuses.get(reason) ?? failure.status;
+  const status = failure.error === 'insufficient_scope' ? settings.insufficientScopeStatus : failure.status;
   const report = { status, error: failure.error ?? 'unauthorized', description: failure.description };
   const { contentType, body } = attempt(settings.errorBody, report) ?? errorBodyFormats.detail(report);
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };

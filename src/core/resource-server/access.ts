@@ -2,11 +2,12 @@ import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
 import type { Credentials, Scheme } from '../http/credentials.ts';
 import { checkOptionMembers } from '../option-members.ts';
-import type { Refused } from '../refused.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { type Actor, readActor, readPermissions } from '../token/grants.ts';
+import { Refused } from '../refused.ts';
+import type { RevocationParts } from '../revocation/revocations.ts';
+import type { ValidToken } from '../token/access-token.ts';
+import type { Claims } from '../token/claims.ts';
+import { type Actor, readActor, readClient, readPermissions } from '../token/grants.ts';
 import type { Given } from '../token/token-policy.ts';
-import { refuseEnded, type TokenWatchOptions, type WatchedToken, watchToken } from './token-watch.ts';
 
 /** The access granted to a request, passed to the handler. */
 export interface Access<C = Claims> {
@@ -16,6 +17,7 @@ export interface Access<C = Claims> {
   readonly scopes: ReadonlySet<string>;
   /** The elements of the claim, or claims, of `permissionsClaim`. Not enumerable, like `token`. */
   readonly permissions: ReadonlySet<string>;
+  /** Scheme of the credentials. */
   readonly scheme: Scheme;
   /**
    * The token as the client sent it, for token exchange (RFC 8693). Neither enumerable nor in JSON, so that printing or
@@ -29,8 +31,12 @@ export interface Access<C = Claims> {
 }
 
 /** A valid token, the credentials that contained it, and what may end it. */
-export interface AdmittedToken extends WatchedToken {
+export interface AdmittedToken {
+  readonly token: ValidToken;
   readonly credentials: Credentials;
+  readonly revocations: RevocationParts | undefined;
+  /** Present if the token was introspected. */
+  readonly again: Recheck | undefined;
   /** Clock of the server: seconds since the epoch. */
   readonly now: () => number;
 }
@@ -71,6 +77,19 @@ class Admission implements Access<unknown> {
   get actor(): Actor | undefined {
     return readActor(this.#admitted.token.claims);
   }
+
+  /** For `JSON.stringify`: sets as arrays, and never the token. */
+  toJSON(): object {
+    const { claims, verifiedBy } = this.#admitted.token;
+    const client = readClient(claims, verifiedBy.issuer.clientIdClaim);
+    const { scopes, permissions } = this;
+    return { issuer: claims.iss, subject: claims.sub, client, scopes: [...scopes], permissions: [...permissions] };
+  }
+
+  /** For `console.log`. */
+  [Symbol.for('nodejs.util.inspect.custom')](): object {
+    return this.toJSON();
+  }
 }
 
 /** Grants access: the only place that creates it. */
@@ -90,11 +109,6 @@ export function isAccess(value: unknown): value is Access<unknown> {
 /** Returns the facts of a value that is access; `undefined` for every other value. */
 export function findAdmitted(value: unknown): AdmittedToken | undefined {
   return typeof value === 'object' && value !== null ? Admission.admittedOf(value) : undefined;
-}
-
-/** Returns the claims of the token of an access, even if a schema has replaced `access.claims`. */
-export function verifiedClaimsOf(access: Access<unknown>): RegisteredClaims | undefined {
-  return Admission.admittedOf(access)?.token.claims;
 }
 
 /** Returns the refusal of a result that is not access. Any other value comes from a `judge` that was replaced: a defect. */
@@ -144,4 +158,106 @@ export function followAccess(
   if (admitted === undefined) return undefined;
   const { now } = admitted;
   return refuseEnded(admitted, { now, until: options.until }) ?? watchToken(admitted, { ...options, now });
+}
+
+/** Cause for which an open stream ends with its token. */
+export type TokenEnd = 'expired' | 'revoked';
+
+/** Introspects a token again. */
+export interface Recheck {
+  /** Seconds between two checks. */
+  readonly seconds: number;
+  /** Resolves with the token, or with its refusal if it is no longer valid. */
+  readonly verify: () => Promise<ValidToken | { readonly reason: string } | undefined>;
+}
+
+const never: Recheck = { seconds: Number.POSITIVE_INFINITY, verify: async () => undefined };
+
+interface TokenWatchOptions {
+  /** Called once, never before the watch has returned. */
+  readonly end: (cause: TokenEnd) => void;
+  /** Seconds since the epoch. */
+  readonly now: () => number;
+  /** `revocation`: the expiry ends nothing. */
+  readonly until: 'expiry' | 'revocation';
+}
+
+/**
+ * Longest wait until the clock is read again, in seconds: it may have been set, or the host has slept. A timer of 2^31 ms or
+ * more would fire immediately.
+ */
+const maxWait = 3600;
+
+/** Returns when a server starts to refuse a token, in seconds since the epoch. */
+function endOf({ claims, verifiedBy: { issuer } }: ValidToken): number {
+  return claims.exp + issuer.expTolerance;
+}
+
+/** Refuses a token that has expired since it was verified. */
+export function refuseExpired(token: ValidToken, now: number): Refused | undefined {
+  return now < endOf(token) ? undefined : new Refused('expired');
+}
+
+/** Refuses a token that has expired or was revoked since it was admitted. */
+export function refuseEnded(
+  { token, revocations }: Pick<AdmittedToken, 'token' | 'revocations'>,
+  { now, until }: Pick<TokenWatchOptions, 'now' | 'until'>,
+): Refused | undefined {
+  const { claims, verifiedBy } = token;
+  const expired = until === 'expiry' ? refuseExpired(token, now()) : undefined;
+  const refused = expired ?? revocations?.refuseRevoked(claims);
+  return refused?.attest({ claims, kid: verifiedBy.kid });
+}
+
+/** Calls `end` when the token of an open stream ends. Returns the function that stops the watch. */
+function watchToken(watched: AdmittedToken, { end, now, until }: TokenWatchOptions): () => void {
+  const { revocations, again = never } = watched;
+  let { token } = watched;
+  let nextCheck = now() + again.seconds;
+  let isOver = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const refuse = (): Refused | undefined => refuseEnded({ token, revocations }, { now, until });
+  const finish = ({ reason }: { readonly reason: string }): void => {
+    stop();
+    end(reason === 'expired' ? 'expired' : 'revoked');
+  };
+  const wait = (): void => {
+    const due = refuse() === undefined ? Math.min(until === 'expiry' ? endOf(token) : nextCheck, nextCheck) : now();
+    clearTimeout(timer);
+    if (due === Number.POSITIVE_INFINITY) return;
+    const left = Math.max(due - now(), 0);
+    // Node keeps one list for each duration, so whole seconds let many streams share few.
+    const seconds = left > 1 ? Math.min(Math.floor(left), maxWait) : left;
+    timer = setTimeout(tick, Math.ceil(seconds * 1000));
+    timer.unref?.(); // a number in runtimes whose timers hold nothing open
+  };
+  const tick = (): void => {
+    const refused = refuse();
+    if (refused !== undefined) finish(refused);
+    else if (now() >= nextCheck) void check();
+    else wait();
+  };
+  const check = async (): Promise<void> => {
+    const next = await again.verify().catch(() => undefined);
+    if (isOver) return;
+    nextCheck = now() + again.seconds;
+    // An endpoint that does not respond has not called the token inactive.
+    if (next !== undefined && 'reason' in next && next.reason !== 'introspection_unavailable') return finish(next);
+    if (next !== undefined && !('reason' in next)) token = next;
+    wait();
+  };
+  const unfollow = revocations?.follow(token.claims, () => {
+    const refused = refuse();
+    if (refused !== undefined) finish(refused);
+    // Without iat, only a new response of the issuer can tell.
+    else if (revocations.doubtOf(token.claims) !== undefined) void check();
+  });
+  const stop = (): void => {
+    isOver = true;
+    clearTimeout(timer);
+    unfollow?.();
+  };
+  wait();
+  return stop;
 }

@@ -46,7 +46,6 @@ interface StageValues extends Partial<Record<CheckId, unknown>> {
   readonly issuer: IssuerRules;
   readonly confirmation: Confirmation;
   readonly client_certificate: string;
-  readonly proof: Jws;
   readonly proof_claims_form: JsonObject;
 }
 
@@ -80,7 +79,6 @@ function gather(walk: Walk, walked: { rules: JudgementRules; call: DryCall; trus
     // The issuer of `iss`; if it is not trusted and there is only one, that one, for its rules.
     issuer: resultOf(walk, 'issuer'),
     presented: resultOf(walk, 'client_certificate'),
-    proofHeader: resultOf(walk, 'proof')?.header,
     proofClaims: resultOf(walk, 'proof_claims_form'),
     ath: credentials && hashToken(credentials.token),
   };

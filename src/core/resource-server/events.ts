@@ -6,9 +6,10 @@ import type { ReadClientAddress } from '../http/external-url.ts';
 import { type ResourceRequest, readSentPath } from '../http/request.ts';
 import { showOutage } from '../keys/key-set-options.ts';
 import { Refused } from '../refused.ts';
-import { showComparison } from '../shown-comparison.ts';
+import { show, showComparison } from '../shown-comparison.ts';
 import { showText } from '../shown-text.ts';
-import { type Access, isAccess, verifiedClaimsOf } from './access.ts';
+import { missingKeys } from '../token/access-token.ts';
+import { type Access, findAdmitted, isAccess } from './access.ts';
 import type { Judge } from './judgement.ts';
 import type { AnyServerOptions, Emit, ResourceServerEvent } from './options.ts';
 
@@ -30,12 +31,13 @@ export function watchRefusals(judge: Judge, emit: Emit): Judge {
   };
 }
 
-/** The facts of a refusal, with the expected and the received value of the check that failed. */
+/** The facts of a refusal, with the expected and the received value of the check that failed, or the key that is missing. */
 function contextOf(refused: AccessError | Refused): FailureContext | undefined {
-  const comparison = refused instanceof Refused ? refused.evidence?.compare?.() : undefined;
-  if (comparison === undefined) return refused.context;
-  const shown = Object.entries(showComparison(comparison)).map(([name, value]) => [name, [value].flat().join(', ')]);
-  return { ...Object.fromEntries(shown), ...refused.context };
+  const { compare, kid } = (refused instanceof Refused && refused.evidence) || {};
+  const key = kid !== undefined && missingKeys.has(refused.reason) ? { kid: show(kid) } : {};
+  const shown = { ...key, ...(compare !== undefined && showComparison(compare())) };
+  const facts = Object.entries(shown).map(([name, value]) => [name, [value].flat().join(', ')]);
+  return facts.length === 0 ? refused.context : { ...Object.fromEntries(facts), ...refused.context };
 }
 
 /** The path of a request. A segment that may be a token or an e-mail address is hidden. */
@@ -116,7 +118,8 @@ export function auditDecisions(
         host: headers.get('host') ?? undefined,
         path: readSentPath(request),
         status: reason && failures[reason].status,
-        claims: access === undefined ? evidence?.claims : verifiedClaimsOf(access),
+        // The claims of the token, even if a schema has replaced the claims of the access.
+        claims: (findAdmitted(access)?.token ?? evidence)?.claims,
         scopes: access?.scopes ?? evidence?.scopes,
         scheme: access?.scheme ?? readScheme(headers.get('authorization') ?? ''),
         clientIp: readClientAddress(request, connection),

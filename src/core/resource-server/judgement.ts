@@ -20,9 +20,8 @@ import {
 import { bindingChecks, type Confirmation, certificateChecks } from '../token/claims.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { Walk } from '../walk.ts';
-import { type Access, grantAccess } from './access.ts';
+import { type Access, grantAccess, type Recheck, refuseExpired } from './access.ts';
 import type { JudgementRules } from './server-rules.ts';
-import { type Recheck, refuseExpired } from './token-watch.ts';
 
 /** Returns the access that a request gets, or its refusal. Rejects for defects only. */
 export type Judge = (

@@ -88,6 +88,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly onEvent?: (event: ResourceServerEvent) => unknown;
   /** Records every decision: {@link createAudit}. While it is unavailable, requests are refused before the token is read. */
   readonly audit?: Pick<Audit, 'isAvailable'> & Partial<Pick<Audit, 'record'>>;
+  /** Rules for DPoP (RFC 9449). Default: tokens may be bound. */
   readonly dpop?: DpopOptions;
   /** Limits of the token cache; a token is cached on second use. Default: 10 000 tokens in at most 64 MiB. */
   readonly tokenCache?: TokenCacheOptions | 'off';
@@ -148,23 +149,40 @@ export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOpt
 
 /** An event of a resource server, for logs and metrics. It never holds a token, a proof or a key. */
 export type ResourceServerEvent =
-  /** Event of a key set that the server opened. */
-  | { readonly type: 'keys'; readonly issuer: string; readonly event: Exclude<KeySetEvent, { type: 'insecure' }> }
-  /** Plain http is allowed for an issuer and its keys. Emitted once, when its key set is opened. */
-  | { readonly type: 'insecure'; readonly issuer: string }
-  /** A request was admitted. */
-  | { readonly type: 'granted'; readonly method: string; readonly scheme: Scheme }
-  /**
-   * `context` has facts for the operator, such as `expected` and `received` of the check that failed; `cause` is the error if
-   * the reason is `unexpected` or a store failed.
-   */
   | {
+      /** Event of a key set that the server opened. */
+      readonly type: 'keys';
+      /** Issuer of the keys. */
+      readonly issuer: string;
+      /** The event of the key set. */
+      readonly event: Exclude<KeySetEvent, { type: 'insecure' }>;
+    }
+  | {
+      /** Plain http is allowed for an issuer and its keys. Emitted once, when its key set is opened. */
+      readonly type: 'insecure';
+      /** Issuer with plain http. */
+      readonly issuer: string;
+    }
+  | {
+      /** A request was admitted. */
+      readonly type: 'granted';
+      /** Method of the request. */
+      readonly method: string;
+      /** Scheme of its credentials. */
+      readonly scheme: Scheme;
+    }
+  | {
+      /** A request was refused. */
       readonly type: 'refused';
+      /** Reason of the refusal. */
       readonly reason: Reason;
+      /** Method of the request. */
       readonly method: string;
       /** Path of the URL. A segment of more than 32 characters, or with an `@`, is `…`. */
       readonly path: string;
+      /** Facts for the operator, such as `expected` and `received` of the check that failed. */
       readonly context: FailureContext | undefined;
+      /** The error, if the reason is `unexpected` or a store failed. */
       readonly cause: unknown;
     };
 
@@ -178,7 +196,7 @@ const isRefusalStyle = (value: unknown): boolean => {
 const hasMethod = (name: string) => (value: unknown) => isObject(value) && isFunction(Reflect.get(value, name));
 
 export const serverChecks: OptionMembers<AnyServerOptions> = {
-  issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
+  issuer: [isText, 'write a domain, as in idp.example, or the issuer in full; several issuers go into issuers: [ … ]'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [
     hasMethod('find'),

@@ -1,5 +1,5 @@
 import { attempt } from '../attempt.ts';
-import { type AccessError, type Failure, failures, type Reason } from '../failures.ts';
+import type { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -86,7 +86,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     challenge: { style: options.refusalStyle?.challenge ?? 'full', mode, realm: issuers.realm, proofAlgorithms },
     errorBody:
       typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'],
-    statuses: readStatuses(options.refusalStyle?.insufficientScopeStatus),
+    insufficientScopeStatus: options.refusalStyle?.insufficientScopeStatus ?? 403,
     readExternalUrl,
     issueNonce: nonces.issueFor,
   });
@@ -111,9 +111,4 @@ export function createResourceServer<S extends Subject = 'required'>(
   };
   recordServer(server, rules);
   return server;
-}
-
-function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
-  const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
-  return new Map(rows.filter(([, { error }]) => error === 'insufficient_scope').map(([reason]) => [reason, status]));
 }

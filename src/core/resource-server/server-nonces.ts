@@ -21,14 +21,10 @@ export function openServerNonces(
   };
   const issue = (seconds: number): string => find().issue(seconds, replay === 'off' ? undefined : replay.generation);
   /** Nonces required in each proof; `undefined` if none are. */
-  const demanded: Nonces | undefined =
+  const demanded =
     nonces === undefined || nonceDemand === 'after-start'
       ? undefined
-      : {
-          issue,
-          check: (nonce, seconds) => nonces.check(nonce, seconds),
-          read: (nonce, seconds) => nonces.read(nonce, seconds),
-        };
+      : { issue, check: (nonce: string, seconds: number) => nonces.check(nonce, seconds) };
 
   return {
     demanded,

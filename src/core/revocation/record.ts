@@ -112,6 +112,7 @@ export function checkRecord(
 /** Thrown if a store has as many cutoffs as it can retain. No stored cutoff makes room. */
 export class RevocationsFull extends Error {
   override readonly name = 'RevocationsFull';
+  /** Has a fixed message. */
   constructor() {
     super(`There are ${maxRecords} cutoffs, and no other is stored. Lower the lifetime of access tokens.`);
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import { createRunScript, type RedisCommands } from '../dpop/redis-script.ts';
 import { maxRecords, type RevocationRecord, RevocationsFull, readRecord } from './record.ts';
 
@@ -102,7 +103,6 @@ export interface Writing {
   readonly alive?: string;
 }
 
-/** Result of a write. */
 export interface Written {
   /** Differs if Redis may have lost records. */
   readonly identity: string;
@@ -110,7 +110,6 @@ export interface Written {
   readonly foreign: number;
 }
 
-/** Stores records. */
 export async function writeRecords(
   commands: RedisCommands,
   records: readonly RevocationRecord[],
@@ -147,7 +146,6 @@ export async function* scanRecords(commands: RedisCommands) {
   } while (cursor !== '0');
 }
 
-/** Removes values that are not records. */
 export async function discardForeign(commands: RedisCommands, foreign: readonly string[]): Promise<void> {
   await runDiscard(commands, { keys: keys.slice(0, 2), arguments: [...foreign] });
 }
@@ -163,10 +161,4 @@ function parseStored(key: string, value: string): unknown {
   return Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined;
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+const parseJson = (text: string): unknown => attempt((): unknown => JSON.parse(text));

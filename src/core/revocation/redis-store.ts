@@ -93,7 +93,7 @@ export async function createRedisRevocationStore(
     const before = identity;
     const now = await send(opened, []);
     // What is known only here was lost there.
-    if (before !== undefined && before !== now) await writeBack(opened);
+    if (before !== undefined && before !== now) await sendAll(opened, [...(follower?.records() ?? [])]);
     for await (const { records, foreign } of scanRecords(opened.commands)) {
       await apply(opened, records);
       if (foreign.length === 0) continue;
@@ -105,18 +105,16 @@ export async function createRedisRevocationStore(
   };
 
   /** Applies records, and stores those that were corrected. */
-  const apply = async (opened: RedisLink, records: readonly RevocationRecord[]): Promise<void> => {
-    for (const batch of batchesOf(follower?.apply(records) ?? [])) await sendBack(opened, batch);
-  };
+  const apply = async (opened: RedisLink, records: readonly RevocationRecord[]): Promise<void> =>
+    sendAll(opened, follower?.apply(records) ?? []);
 
   /** If Redis is full, it has others, and these still apply here. */
-  const sendBack = (opened: RedisLink, records: readonly RevocationRecord[]): Promise<unknown> =>
-    send(opened, records).catch((error: unknown) => {
-      if (!(error instanceof RevocationsFull)) throw error;
-    });
-
-  const writeBack = async (opened: RedisLink): Promise<void> => {
-    for (const records of batchesOf([...(follower?.records() ?? [])])) await sendBack(opened, records);
+  const sendAll = async (to: RedisLink, records: readonly RevocationRecord[]): Promise<void> => {
+    for (const batch of batchesOf(records)) {
+      await send(to, batch).catch((error: unknown) => {
+        if (!(error instanceof RevocationsFull)) throw error;
+      });
+    }
   };
 
   const send = async (to: RedisLink, records: readonly RevocationRecord[], writing: Writing = {}): Promise<string> => {

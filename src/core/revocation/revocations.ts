@@ -46,6 +46,7 @@ export interface Cutoff extends Partial<Readonly<Record<CutoffKind, string>>> {
 
 /** State of revocations, safe to show to an operator. */
 export interface RevocationsStatus {
+  /** Number of cutoffs that apply. */
   readonly cutoffs: number;
   /** True once everything in the store was loaded. */
   readonly loaded: boolean;
@@ -63,6 +64,7 @@ export interface Revocations {
   revoke(cutoff: Cutoff): Promise<void>;
   /** Resolves once everything in the store was loaded. */
   ready(): Promise<void>;
+  /** Returns the number of cutoffs and the contact to the store. */
   status(): RevocationsStatus;
   /** Ends the contact to the store. */
   close(): void;
@@ -78,28 +80,7 @@ export interface EventCutoff {
 }
 
 /** Revocations as the rest of the package uses them. */
-export interface RevocationParts {
-  readonly maxTokenLifetime: number;
-  readonly store: RevocationStore;
-  /** Refuses a token that is valid otherwise. */
-  check(claims: JsonObject): Refused | undefined;
-  /** Refuses by a cutoff. */
-  refuseRevoked(claims: JsonObject): Refused | undefined;
-  /** Calls after each new cutoff that may refuse these claims. Returns the function that stops this. */
-  readonly follow: Cutoffs['follow'];
-  /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
-  doubtOf(claims: JsonObject): number | undefined;
-  /** Sets cutoffs of events. Resolves once they are stored and applied here. */
-  set(cutoffs: readonly EventCutoff[]): Promise<void>;
-  /** True once everything in the store was loaded. */
-  isLoaded(): boolean;
-  /** Stores that a stream was verified now, for some seconds. */
-  noteVerified(stream: string, seconds: number): Promise<void>;
-  readonly markOf: Cutoffs['markOf'];
-  records(): Iterable<RevocationRecord>;
-  /** Calls for each checked token without `sid`. */
-  onNoSession: (() => void) | undefined;
-}
+export type RevocationParts = ReturnType<typeof openParts>;
 
 /** Seconds without contact after which `stale` decides. */
 const staleAfter = 60;
@@ -134,27 +115,108 @@ export function readRevocations(caller: string, revocations: unknown): Revocatio
  */
 export function createRevocations(options: RevocationsOptions = {}): Revocations {
   checkOptionMembers<RevocationsOptions>('createRevocations', options, members);
-  const { store = createMemoryRevocationStore(), now = () => Date.now() / 1000, stale = 'accept' } = options;
-  const { maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
+  const { now = () => Date.now() / 1000 } = options;
+  const own = openParts({ ...options, now });
+  const { set, ready, status, close } = own;
+  const revocations: Revocations = {
+    async revoke(cutoff) {
+      const { issuer, kind, value, before = Math.floor(now()) - 1 } = readCutoff(cutoff);
+      await set([{ issuer, kind, value, before, event: 'revoke' }]);
+    },
+    ...{ ready, status, close },
+  };
+  parts.set(revocations, own);
+  return revocations;
+}
+
+type Clock = Required<Pick<RevocationsOptions, 'now'>>;
+
+function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & Clock) {
+  const { store = createMemoryRevocationStore(), maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
   const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
-  let contactAt = monotonic();
+  const contact = followStore(store, cutoffs, { now, clockTolerance, maxTokenLifetime });
   let rejected = 0;
+
+  const write = async (records: readonly RevocationRecord[]): Promise<void> => {
+    try {
+      if (cutoffs.size() >= maxRecords) cutoffs.expire(now());
+      const isNew = ([scope, kind, name]: RevocationRecord): boolean => cutoffs.markOf(scope, kind, name) === undefined;
+      if (cutoffs.size() + records.filter(isNew).length > maxRecords) throw new RevocationsFull();
+      await store.write(records);
+    } catch (error) {
+      if (error instanceof RevocationsFull) rejected++;
+      throw error;
+    }
+  };
+
+  const own = {
+    /** Refuses a token that is valid otherwise. */
+    check(claims: JsonObject): Refused | undefined {
+      const { exp, iat } = claims;
+      if (typeof exp === 'number' && typeof iat === 'number' && exp - iat > maxTokenLifetime) {
+        return new Refused('token_lifetime_too_long', {
+          context: { lifetime: exp - iat, longest: maxTokenLifetime },
+        });
+      }
+      if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
+      const revoked = own.refuseRevoked(claims);
+      if (revoked !== undefined) return revoked;
+      const isUnknown = stale === 'refuse' && contact.secondsWithout() > staleAfter;
+      return isUnknown ? new Refused('revocation_unknown') : undefined;
+    },
+    /** Refuses by a cutoff. */
+    refuseRevoked(claims: JsonObject): Refused | undefined {
+      const found = cutoffs.find(claims);
+      return found?.isCertain === true ? describeRevoked(found.mark, found.kind) : undefined;
+    },
+    /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
+    doubtOf(claims: JsonObject): number | undefined {
+      const found = cutoffs.find(claims);
+      return found?.isCertain === false ? found.mark : undefined;
+    },
+    /** Sets cutoffs of events. Resolves once they are stored and applied here. */
+    set(wanted: readonly EventCutoff[]): Promise<void> {
+      const seconds = now();
+      return write(
+        wanted.map(({ issuer, kind, value, before, event }) => {
+          const time = boundTime(before, seconds, clockTolerance);
+          const until = Math.ceil(Math.max(time, seconds) + maxTokenLifetime + clockTolerance);
+          return [issuer, kind, value, encodeMark(time, event), until];
+        }),
+      );
+    },
+    /** Stores that a stream was verified now, for some seconds. */
+    noteVerified: (stream: string, seconds: number): Promise<void> =>
+      write([[`stream:${stream}`, 'verified', '', encodeMark(now(), 'revoke'), Math.ceil(now() + seconds)]]),
+    /** Called for each checked token without `sid`. */
+    onNoSession: undefined as (() => void) | undefined,
+    status: (): RevocationsStatus => ({ cutoffs: cutoffs.size(), rejected, ...contact.status() }),
+    ...{ follow: cutoffs.follow, markOf: cutoffs.markOf, records: cutoffs.records },
+    ...{ ready: contact.ready, isLoaded: () => contact.status().loaded, close: contact.close },
+  };
+  return own;
+}
+
+/** Applies what a store has, and each change. */
+function followStore(
+  store: RevocationStore,
+  cutoffs: Cutoffs,
+  { now, ...limits }: Clock & { readonly clockTolerance: number; readonly maxTokenLifetime: number },
+) {
+  let contactAt = monotonic();
   let invalid = 0;
   let loaded = false;
   let settle = (): void => {};
   const whenLoaded = new Promise<void>((resolve) => {
     settle = resolve;
   });
-
-  const withoutContact = (): number => monotonic() - contactAt;
-  const isUnknown = (): boolean => stale === 'refuse' && withoutContact() > staleAfter;
-
+  const secondsWithout = (): number => monotonic() - contactAt;
   const follower: RevocationFollower = {
     apply(records) {
       const seconds = now();
       const corrected: RevocationRecord[] = [];
       for (const record of records) {
-        const checked = checkRecord(record, { now: seconds, clockTolerance, maxTokenLifetime });
+        const checked = checkRecord(record, { now: seconds, ...limits });
         if (checked !== undefined && cutoffs.size() < 2 * maxRecords) cutoffs.add(checked, seconds);
         if (checked?.[3] === record[3]) continue;
         invalid++;
@@ -170,79 +232,15 @@ export function createRevocations(options: RevocationsOptions = {}): Revocations
       loaded = true;
       settle();
     },
-    records: () => cutoffs.records(),
+    records: cutoffs.records,
   };
   store.follow(follower);
-
-  const write = async (records: readonly RevocationRecord[]): Promise<void> => {
-    try {
-      if (cutoffs.size() >= maxRecords) cutoffs.expire(now());
-      const isNew = ([scope, kind, name]: RevocationRecord): boolean => cutoffs.markOf(scope, kind, name) === undefined;
-      if (cutoffs.size() + records.filter(isNew).length > maxRecords) throw new RevocationsFull();
-      await store.write(records);
-    } catch (error) {
-      if (error instanceof RevocationsFull) rejected++;
-      throw error;
-    }
-  };
-
-  const set = (wanted: readonly EventCutoff[]): Promise<void> => {
-    const seconds = now();
-    return write(
-      wanted.map(({ issuer, kind, value, before, event }) => {
-        const time = boundTime(before, seconds, clockTolerance);
-        const until = Math.ceil(Math.max(time, seconds) + maxTokenLifetime + clockTolerance);
-        return [issuer, kind, value, encodeMark(time, event), until];
-      }),
-    );
-  };
-
-  const own: RevocationParts = {
-    maxTokenLifetime,
-    store,
-    check(claims) {
-      const { exp, iat } = claims;
-      if (typeof exp === 'number' && typeof iat === 'number' && exp - iat > maxTokenLifetime) {
-        return new Refused('token_lifetime_too_long', {
-          context: { lifetime: exp - iat, longest: maxTokenLifetime },
-        });
-      }
-      if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
-      const revoked = own.refuseRevoked(claims);
-      if (revoked !== undefined) return revoked;
-      return isUnknown() ? new Refused('revocation_unknown') : undefined;
-    },
-    refuseRevoked(claims) {
-      const found = cutoffs.find(claims);
-      return found?.isCertain === true ? describeRevoked(found.mark, found.kind) : undefined;
-    },
-    follow: cutoffs.follow,
-    doubtOf(claims) {
-      const found = cutoffs.find(claims);
-      return found?.isCertain === false ? found.mark : undefined;
-    },
-    set,
-    isLoaded: () => loaded,
-    noteVerified: (stream, seconds) =>
-      write([[`stream:${stream}`, 'verified', '', encodeMark(now(), 'revoke'), Math.ceil(now() + seconds)]]),
-    markOf: cutoffs.markOf,
-    records: () => cutoffs.records(),
-    onNoSession: undefined,
-  };
-  const revocations: Revocations = {
-    async revoke(cutoff) {
-      const { issuer, kind, value, before = Math.floor(now()) - 1 } = readCutoff(cutoff);
-      await set([{ issuer, kind, value, before, event: 'revoke' }]);
-    },
+  return {
+    secondsWithout,
     ready: () => whenLoaded,
-    status: () => ({
-      ...{ cutoffs: cutoffs.size(), loaded, rejected, invalid },
-      secondsWithoutContact: withoutContact(),
-    }),
+    status: () => ({ loaded, secondsWithoutContact: secondsWithout(), invalid }),
     close: () => store.unfollow(follower),
   };
-  parts.set(revocations, own);
-  return revocations;
 }
 
 /** Reads a cutoff. Throws `TypeError` for one that cannot work; the message does not repeat its value. */

@@ -2,7 +2,7 @@ import { type Check, createCheck } from '../checks.ts';
 import type { Scheme } from '../http/credentials.ts';
 import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';
 import { type Comparison, Refused } from '../refused.ts';
-import { findClaim } from './grants.ts';
+import { findClaim, readClient } from './grants.ts';
 
 /**
  * The claims of a verified access token, as a server with `subject: 'optional'` hands them over. Members that are named
@@ -148,9 +148,7 @@ function isAcceptedClient(claims: JsonObject, { clientIds, clientIdClaim, isUnch
   // Some providers write an origin into azp: it does not say whom the token is for.
   if (isUnchecked === true) return findClaim(claims, clientIdClaim ?? 'client_id') === undefined;
   if (clientIds === undefined) return true;
-  const { client_id: clientId, azp } = claims;
-  const client =
-    clientIdClaim !== undefined ? findClaim(claims, clientIdClaim) : clientId === undefined ? azp : clientId;
+  const client = readClient(claims, clientIdClaim);
   return typeof client === 'string' && clientIds.has(client);
 }
 

@@ -35,7 +35,7 @@ export function parseScope(scope: string | undefined): ReadonlySet<string> {
   return scope === undefined || scope === '' ? noScopes : new Scopes(scope.split(' '));
 }
 
-/** Returns the permissions of a verified token: the strings in its arrays of permissions. */
+/** Returns the permissions of a verified token: the strings in its claims of permissions. */
 export function readPermissions(claims: JsonObject, path: PermissionsPath): ReadonlySet<string> {
   const value = findPermissions(claims, path);
   return Array.isArray(value) ? new Scopes(value.filter((each) => typeof each === 'string')) : noScopes;
@@ -44,18 +44,25 @@ export function readPermissions(claims: JsonObject, path: PermissionsPath): Read
 /** Name of a claim, or the names on the path to it from the outside in. */
 export type ClaimPath = string | readonly string[];
 
-/** Location of permissions: one claim, or several paths whose arrays are merged. */
+/** Location of permissions: one claim, or several paths whose values are merged. */
 export type PermissionsPath = ClaimPath | readonly (readonly string[])[];
 
 export function listPaths(path: PermissionsPath): readonly ClaimPath[] {
   return typeof path === 'object' && typeof path[0] === 'object' ? path : [path as ClaimPath]; // one path has strings only
 }
 
-/** Returns the value of the one claim with permissions; of several claims, the elements of those that are arrays. */
+/**
+ * Returns the value of the one claim with permissions; of several claims, the elements of those that are arrays. A string is
+ * one permission, never split: many providers write an array of one element as a string.
+ */
 export function findPermissions(claims: JsonObject, path: PermissionsPath): unknown {
   const paths = listPaths(path);
-  if (paths[0] === path) return findClaim(claims, path as ClaimPath);
-  return paths.map((each) => findClaim(claims, each)).flatMap((value) => (Array.isArray(value) ? value : []));
+  const find = (each: ClaimPath): unknown => {
+    const value = findClaim(claims, each);
+    return typeof value === 'string' ? [value] : value;
+  };
+  if (paths[0] === path) return find(path as ClaimPath);
+  return paths.map(find).flatMap((value) => (Array.isArray(value) ? value : []));
 }
 
 /** Returns the value of a claim; `undefined` if it is absent. Inherited properties are ignored. */
@@ -69,11 +76,19 @@ export function findClaim(claims: JsonObject, path: ClaimPath): unknown {
   return value;
 }
 
+/** Returns the client of a token: `client_id`, or `azp` if that is absent, unless another claim is named. */
+export function readClient(claims: JsonObject, named: string | undefined): unknown {
+  const { client_id: clientId, azp } = claims;
+  return named !== undefined ? findClaim(claims, named) : clientId === undefined ? azp : clientId;
+}
+
 /** The party that acts for the subject of a token: the outermost `act` (RFC 8693 §4.1). */
 export interface Actor {
+  /** Subject of the actor. */
   readonly sub?: string;
   /** Issuer of `sub`. Absent if it is the issuer of the token. */
   readonly iss?: string;
+  /** Client of the actor. */
   readonly client_id?: string;
 }
 

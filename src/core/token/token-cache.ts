@@ -16,9 +16,13 @@ export interface TokenCacheOptions {
 
 /** Size of a cache, and the number of its look-ups. */
 export interface TokenCacheStatus {
+  /** Number of cached tokens. */
   readonly entries: number;
+  /** Estimated size. */
   readonly bytes: number;
+  /** Look-ups that found a token. */
   readonly hits: number;
+  /** Look-ups that found none. */
   readonly misses: number;
 }
 

@@ -12,6 +12,7 @@ export interface JudgedToken {
 }
 
 export interface Given {
+  /** Claims, or the output of a schema. */
   readonly claims: unknown;
 }
 

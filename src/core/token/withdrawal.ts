@@ -6,6 +6,7 @@ import type { RegisteredClaims } from './claims.ts';
 
 /** A valid token, for the application's own check. */
 export interface RevocableToken {
+  /** Verified claims. */
   readonly claims: RegisteredClaims;
   /** Key id of the signature; `undefined` for an introspected token. */
   readonly kid: string | undefined;

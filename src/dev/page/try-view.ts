@@ -103,11 +103,7 @@ function TriedView({ requests, command, remark }: Tried): View {
   </div>`;
 }
 
-interface ExchangeOptions {
-  readonly request: TriedRequest;
-  readonly name: string;
-  readonly isLast: boolean;
-}
+type ExchangeOptions = Readonly<{ request: TriedRequest; name: string; isLast: boolean }>;
 
 function Exchange({ request, name, isLast }: ExchangeOptions): View {
   const { sent, status, requestId } = request;

@@ -16,9 +16,7 @@ export async function makeCacheFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await chmod(folder, 0o700);
   } catch (cause) {
-    throw new LocalIdpFailure(
-      'The cache folder cannot be written. Set XDG_CACHE_HOME to a folder that belongs to this user.',
-      { cause },
-    );
+    const advice = 'Set XDG_CACHE_HOME to a folder that belongs to this user';
+    throw new LocalIdpFailure(`The cache folder cannot be written. ${advice}`, cause);
   }
 }

@@ -1,9 +1,10 @@
+/** The local provider cannot start, or does not respond. */
 export class LocalIdpFailure extends Error {
   override readonly name = 'LocalIdpFailure';
-}
+  /** Exit status of a command (sysexits.h). */
+  readonly exitCode = 69;
 
-/** Returns the `code` of an error of Node, such as `EADDRINUSE`. */
-export function errorCode(error: unknown): unknown {
-  const { code }: Readonly<Record<string, unknown>> = Object(error);
-  return code;
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+  }
 }

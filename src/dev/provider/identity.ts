@@ -1,7 +1,7 @@
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeLocalhostCertificate } from '../../testing/certificate/localhost-certificate.ts';
+import { makeLocalhostCertificate } from '../../testing/certificate/self-signed.ts';
 import { loadLibraries } from './libraries.ts';
 
 /** Persistent certificate and client secret of the local identity provider. */
@@ -67,13 +67,13 @@ async function readLasting(cacheFolder: string, now: number): Promise<Identity |
 
 async function writeIdentity(folder: string, now: number): Promise<Secrets> {
   const { x509 } = await loadLibraries();
-  const pair = await makeLocalhostCertificate(x509, {
+  const { certificate, key } = await makeLocalhostCertificate(x509, {
     organisation: 'Portcullis local identity provider',
     // One minute early, for clocks that are set back.
     notBefore: new Date((now - 60) * 1000),
     notAfter: new Date((now + lifetime) * 1000),
   });
-  const secrets = { ...pair, clientSecret: randomBytes(32).toString('base64url') };
+  const secrets = { certificate, key, clientSecret: randomBytes(32).toString('base64url') };
   const names = Object.keys(fileNames) as (keyof Secrets)[]; // the keys are the names
   await Promise.all(names.map((name) => writeFile(join(folder, fileNames[name]), secrets[name], { mode: 0o600 })));
   return secrets;

@@ -1,7 +1,7 @@
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { createOutbound, type Outbound } from '../../core/outbound/outbound.ts';
-import { clientAuthorization, devTokenPath } from '../tokens/dev-token.ts';
-import { isPlain, type TokenOptions } from '../tokens/token-options.ts';
+import { clientAuthorization, devGrant } from '../tokens/dev-token.ts';
+import type { TokenOptions } from '../tokens/token-options.ts';
 import { LocalIdpFailure } from './failure.ts';
 import type { Identity } from './identity.ts';
 
@@ -15,13 +15,11 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
       const { status, body } = await outbound.fetchAny(new URL(path, issuer).href, request, limits);
       return { status, value: parseJsonObject(body) ?? {} };
     } catch (cause) {
-      throw new LocalIdpFailure('The local identity provider does not respond.', { cause });
+      throw new LocalIdpFailure('The local identity provider does not respond', cause);
     } finally {
       outbound.close();
     }
   };
-  const post = (path: string, type: string, body: string) =>
-    send(path, { method: 'POST', type, body, authorization: clientAuthorization(clientSecret) });
   return {
     issuer,
     async isRunning(): Promise<boolean> {
@@ -33,21 +31,16 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
       }
     },
     async getToken(options: TokenOptions): Promise<string> {
-      const { status, value } = isPlain(options)
-        ? await post('token', 'application/x-www-form-urlencoded', tokenForm(options))
-        : await post(devTokenPath, 'application/json', JSON.stringify(options));
+      const { status, value } = await send('token', {
+        ...{ method: 'POST', type: 'application/x-www-form-urlencoded' },
+        body: String(new URLSearchParams({ grant_type: devGrant, order: JSON.stringify(options) })),
+        authorization: clientAuthorization(clientSecret),
+      });
       const token = value['access_token'];
       if (typeof token !== 'string') {
-        throw new LocalIdpFailure(`The local identity provider refused the request with status ${status}.`);
+        throw new LocalIdpFailure(`The local identity provider refused the request with status ${status}`);
       }
       return token;
     },
   };
-}
-
-export type IdpClient = ReturnType<typeof createIdpClient>;
-
-/** Body of a client credentials request (RFC 6749 §4.4.2). */
-function tokenForm({ scope }: TokenOptions): string {
-  return new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }).toString();
 }

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import { demoUser } from './defaults.ts';
-import { type ProviderResponse, send } from './response.ts';
 
 /** Path of the sign-in pages. The id of the interaction follows. */
 export const interactionPath = '/interaction/';
@@ -15,7 +14,7 @@ export function createInteraction(provider: Provider) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       if (request.method === 'POST') {
-        if ((request.headers.origin ?? origin) !== origin) return send(response, page(403, foreign));
+        if ((request.headers.origin ?? origin) !== origin) return sendPage(response, 403, foreign);
         const details = await provider.interactionDetails(request, response);
         const login = { accountId: details.session?.accountId ?? demoUser.id };
         const consent = details.prompt.name === 'consent' ? { grantId: await grantMissing(provider, details) } : {};
@@ -23,10 +22,10 @@ export function createInteraction(provider: Provider) {
         return await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
       }
       const details = await provider.interactionDetails(request, response);
-      return send(response, page(200, details.prompt.name === 'consent' ? describeConsent(details) : signIn));
+      return sendPage(response, 200, details.prompt.name === 'consent' ? describeConsent(details) : signIn);
     } catch {
       // The cookie is missing, or the interaction has ended.
-      return send(response, page(400, ended));
+      return sendPage(response, 400, ended);
     }
   };
 }
@@ -73,18 +72,16 @@ const signIn = `<h1>Sign in</h1>
 const ended = '<h1>This sign-in has ended</h1>\n<p>Start again from the application.</p>';
 const foreign = '<h1>Refused</h1>\n<p>Confirm this sign-in on its own page.</p>';
 
-function page(status: number, main: string): ProviderResponse {
-  return {
-    status,
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'cache-control': 'no-store',
-      // No form-action: browsers apply it to the redirect to the application as well.
-      'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
-      'referrer-policy': 'same-origin',
-      'x-content-type-options': 'nosniff',
-    },
-    body: `<!doctype html>
+function sendPage(response: ServerResponse, status: number, main: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    // No form-action: browsers apply it to the redirect to the application as well.
+    'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    'referrer-policy': 'same-origin',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -93,6 +90,5 @@ function page(status: number, main: string): ProviderResponse {
 ${main}
 </main>
 </html>
-`,
-  };
+`);
 }

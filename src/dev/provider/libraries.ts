@@ -1,5 +1,6 @@
-import { loadX509 } from '../../testing/certificate/localhost-certificate.ts';
-import { errorCode, LocalIdpFailure } from './failure.ts';
+import { codeOf } from '../../core/shown-text.ts';
+import { loadX509 } from '../../testing/certificate/self-signed.ts';
+import { LocalIdpFailure } from './failure.ts';
 
 /** The optional packages that only the local identity provider needs. */
 export interface Libraries {
@@ -9,7 +10,7 @@ export interface Libraries {
 
 // The supported major versions.
 const howToInstall =
-  'The local identity provider needs two optional packages. Install them: npm install --save-dev oidc-provider@9 @peculiar/x509@2';
+  'The local identity provider needs two optional packages: npm install --save-dev oidc-provider@9 @peculiar/x509@2 installs them';
 
 let loading: Promise<Libraries> | undefined;
 
@@ -23,8 +24,8 @@ export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (cause) {
-    if (errorCode(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
-    throw new LocalIdpFailure(howToInstall, { cause });
+    if (codeOf(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    throw new LocalIdpFailure(howToInstall, cause);
   }
 }
 

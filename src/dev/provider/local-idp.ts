@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { createTokenEndpoint, devTokenPath } from '../tokens/dev-token.ts';
-import { createMint, type MintOptions } from '../tokens/minting.ts';
+import { codeOf } from '../../core/shown-text.ts';
+import { registerDevTokens } from '../tokens/dev-token.ts';
+import { createMint } from '../tokens/minting.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
-import { errorCode, LocalIdpFailure } from './failure.ts';
+import { LocalIdpFailure } from './failure.ts';
 import { ensureIdentity } from './identity.ts';
 import { createIdpClient } from './idp-client.ts';
 import { createInteraction, interactionPath } from './interaction.ts';
 import { describeRuntime, type Libraries, loadLibraries } from './libraries.ts';
 import { isLocalRequest } from './local-request.ts';
 import { createProvider, type ProviderOptions } from './provider.ts';
-import { jsonResponse, send } from './response.ts';
 import { announceRunning, type RunningIdp } from './running.ts';
 import { makeSigningKey, type SigningKey } from './signing-key.ts';
 import { registerTokenExchange } from './token-exchange.ts';
@@ -44,14 +44,14 @@ export async function startLocalIdp(options: LocalIdpOptions) {
   const { environment = process.env, now = () => Date.now() / 1000, makeKey = makeSigningKey } = options;
   if (environment['NODE_ENV'] === 'production') {
     throw new LocalIdpFailure(
-      'The local identity provider is for development only: it does not start with NODE_ENV=production.',
+      'The local identity provider is for development only: it does not start with NODE_ENV=production',
     );
   }
   const libraries = await loadLibraries();
   const cacheFolder = options.cacheFolder ?? findCacheFolder(environment);
   await makeCacheFolder(cacheFolder);
   const identity = await ensureIdentity(cacheFolder, now());
-  const [signingKey, developmentKey] = await Promise.all([makeKey(), makeKey()]);
+  const signingKey = await makeKey();
 
   const server = createServer({ cert: identity.certificate, key: identity.key });
   const stop = createStop(server);
@@ -65,13 +65,12 @@ export async function startLocalIdp(options: LocalIdpOptions) {
     now,
     clientSecret: identity.clientSecret,
     signingKey,
-    developmentKey,
   };
   const handle = createHandler(libraries, provide);
   // Only an aborted request fails here.
   server.on('request', (request, response) => handle(request, response).catch(() => response.destroy()));
   try {
-    const known = { issuer, pid: process.pid, started: now(), audience: options.audience };
+    const known = { issuer, started: now(), audience: options.audience };
     const withdraw = await announceRunning(cacheFolder, known);
     const client = createIdpClient(issuer, identity);
     return {
@@ -97,25 +96,20 @@ export async function startLocalIdp(options: LocalIdpOptions) {
   }
 }
 
-type HandlerOptions = ProviderOptions & Pick<MintOptions, 'now'>;
-
-function createHandler(libraries: Libraries, options: HandlerOptions) {
+function createHandler(libraries: Libraries, options: ProviderOptions) {
   const provider = createProvider(libraries, options);
   const provide = provider.callback();
   const interact = createInteraction(provider);
-  const mint = createMint({ ...options, key: options.developmentKey });
-  const keys = [options.signingKey, options.developmentKey];
-  registerTokenExchange(provider, libraries, { ...options, keys, mint });
-  const respond = createTokenEndpoint(mint, options.clientSecret);
+  const mint = createMint(options);
+  registerTokenExchange(provider, libraries, { ...options, mint });
+  registerDevTokens(provider, libraries, mint);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isLocalRequest(request.socket.remoteAddress, request.headers.host)) {
       // RFC 9110 §15.5.20
-      return send(response, jsonResponse(421, { error: 'invalid_request' }));
+      response.writeHead(421).end();
+      return undefined;
     }
-    const path = String(request.url).replace(/\?.*$/s, '');
-    if (path === devTokenPath) return send(response, await respond(request));
-    if (path.startsWith(interactionPath)) return interact(request, response);
-    return provide(request, response);
+    return request.url?.startsWith(interactionPath) ? interact(request, response) : provide(request, response);
   };
 }
 
@@ -125,11 +119,9 @@ async function listen(server: Server, port: number): Promise<number> {
       server.once('error', reject).listen(port, '127.0.0.1', resolve);
     });
   } catch (cause) {
-    const state = errorCode(cause) === 'EADDRINUSE' ? 'is in use' : 'cannot be opened';
-    throw new LocalIdpFailure(
-      `Port ${port} of the local identity provider ${state}. Set another one with --idp-port, or 0 for a free one.`,
-      { cause },
-    );
+    const state = codeOf(cause) === 'EADDRINUSE' ? 'is in use' : 'cannot be opened';
+    const advice = 'Set another one with --idp-port, or 0 for a free one';
+    throw new LocalIdpFailure(`Port ${port} of the local identity provider ${state}. ${advice}`, cause);
   }
   return (server.address() as AddressInfo).port; // it listens on TCP
 }

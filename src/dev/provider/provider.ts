@@ -1,31 +1,38 @@
 import { randomBytes } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
-import { demoClaims } from '../tokens/minting.ts';
+import { createOutbound } from '../../core/outbound/outbound.ts';
+import { devGrant } from '../tokens/dev-token.ts';
+import { demoClaims, type MintOptions } from '../tokens/minting.ts';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from './defaults.ts';
 import { interactionPath } from './interaction.ts';
 import { type Libraries, muteNotices } from './libraries.ts';
 import { isLoopbackOrigin } from './local-request.ts';
-import { exportJwk, type SigningKey } from './signing-key.ts';
+import { exportJwk } from './signing-key.ts';
 import { tokenExchange } from './token-exchange.ts';
 
-export interface ProviderOptions {
-  /** With the trailing slash. */
-  readonly issuer: string;
-  readonly audience: string;
-  readonly customClaim: string;
+export interface ProviderOptions extends MintOptions {
   readonly clientSecret: string;
-  /** Signs the tokens of the token endpoint. */
-  readonly signingKey: SigningKey;
-  /** Signs the tokens of the development endpoint; published too. */
-  readonly developmentKey: SigningKey;
   /** Returns the URL of the service; `undefined` before it runs. Logout tokens are sent there. */
   readonly serviceUrl: () => string | undefined;
 }
 
 /** Address of the service's endpoint in the registration of the client: its port is not known yet. */
 const logoutUri = 'https://service.invalid/backchannel-logout';
-const scope = apiScopes.join(' ');
+const oidcScopes = ['openid', 'email', 'offline_access'];
+
+/**
+ * Lists the scopes of the API: the demo's, and every one that the client requests, since the provider does not know the APIs
+ * of its users. A scope that a client does not request is not granted.
+ */
+function listScopes({ params, entities }: KoaContextWithOIDC['oidc']): string {
+  const { AuthorizationCode: code, RefreshToken: refresh } = entities;
+  const requested = `${params?.['scope'] ?? ''} ${code?.scope ?? ''} ${refresh?.scope ?? ''}`.match(scopeTokens) ?? [];
+  return [...new Set([...apiScopes, ...requested])].filter((name) => !oidcScopes.includes(name)).join(' ');
+}
+
+/** RFC 6749 §3.3. */
+const scopeTokens = /[\x21\x23-\x5b\x5d-\x7e]+/g;
 
 interface SignedIn {
   readonly client: { readonly clientId: string };
@@ -55,15 +62,14 @@ function describeUser({
 }
 
 function configure({ oidc }: Libraries, options: ProviderOptions): Configuration {
-  const { audience, signingKey, developmentKey } = options;
+  const { audience, signingKey } = options;
   const resource = resourceOf(audience);
-  const extraClaims = { ...demoClaims(options.customClaim) };
   return {
     clients: [
       {
         client_id: clientIds.service,
         client_secret: options.clientSecret,
-        grant_types: ['client_credentials', tokenExchange],
+        grant_types: ['client_credentials', tokenExchange, devGrant],
         redirect_uris: [],
         response_types: [],
       },
@@ -78,9 +84,9 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
         redirect_uris: callbackPaths.flatMap((path) => [`http://127.0.0.1${path}`, `http://localhost${path}`]),
       },
     ],
-    jwks: { keys: [exportJwk(signingKey), exportJwk(developmentKey)] },
+    jwks: { keys: [exportJwk(signingKey)] },
     routes: { jwks: '/.well-known/jwks.json' },
-    scopes: ['openid', 'email', 'offline_access'],
+    scopes: oidcScopes,
     claims: { openid: ['sub'], email: ['email'] },
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     ttl: {
@@ -120,21 +126,20 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
         enabled: true,
         defaultResource: () => resource,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_context, indicator) => {
+        getResourceServerInfo: (context, indicator) => {
           if (!isSameUrl(indicator, resource)) throw new oidc.errors.InvalidTarget();
-          return { scope, audience, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256', kid: signingKey.kid } } };
+          const jwt = { sign: { alg: 'RS256', kid: signingKey.kid } } as const;
+          return { scope: listScopes(context.oidc), audience, accessTokenFormat: 'jwt', jwt };
         },
       },
     },
     interactions: { url: (_context, { uid }) => `${interactionPath}${uid}` },
     findAccount: (_context, sub) => ({ accountId: sub, claims: () => ({ sub, email: demoUser.email }) }),
     // A logout of the session reaches its access tokens by this claim.
-    extraTokenClaims: ({ oidc: { entities } }) => ({ ...extraClaims, ...describeUser(entities) }),
+    extraTokenClaims: ({ oidc: { entities } }) => ({ ...demoClaims(options.customClaim), ...describeUser(entities) }),
     // The provider refuses addresses of this host, and the service is on this host.
     fetch: (url, init) =>
-      String(url) === logoutUri
-        ? fetch(new URL('/backchannel-logout', options.serviceUrl()), { method: 'POST', body: init?.body ?? null })
-        : fetch(url, init),
+      send(new Request(String(url) === logoutUri ? new URL('/backchannel-logout', options.serviceUrl()) : url, init)),
     // Without offline_access too: few clients request it.
     issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
     // For the fixed client, consent to everything is given in advance. A client that registered itself needs the user's.
@@ -147,7 +152,7 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
       }
       const grant = new context.provider.Grant({ clientId: client.clientId, accountId: account.accountId });
       grant.addOIDCScope('openid email');
-      grant.addResourceScope(resource, scope);
+      grant.addResourceScope(resource, listScopes(context));
       await grant.save();
       return grant;
     },
@@ -157,6 +162,18 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
       context.body = `${error}: ${description}\n`;
     },
   };
+}
+
+const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 };
+
+/** Sends a request of the provider: a logout token, or for the keys of a client. */
+async function send(request: Request): Promise<Response> {
+  const outbound = createOutbound({ environment: {}, insecure: true });
+  const { method, url } = request;
+  const headers = Object.fromEntries(request.headers);
+  const sent = { method, headers, ...(method === 'POST' && { body: await request.text() }) };
+  const { status, body } = await outbound.fetchAny(url, sent, limits).finally(outbound.close);
+  return new Response(body.length === 0 ? null : Uint8Array.from(body), { status });
 }
 
 /** Clients write a URL as their parser does, for example with a slash after the host. */

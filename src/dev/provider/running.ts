@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { type Identity, readIdentity } from './identity.ts';
-import { createIdpClient, type IdpClient } from './idp-client.ts';
+import { readIdentity } from './identity.ts';
+import { createIdpClient } from './idp-client.ts';
 
 const url = v.pipe(
   v.string(),
@@ -11,7 +11,6 @@ const url = v.pipe(
 
 const runningIdp = v.object({
   issuer: url,
-  pid: v.exactOptional(v.number()),
   /** Start time, in seconds since the epoch. */
   started: v.number(),
   audience: v.exactOptional(v.string()),
@@ -33,40 +32,23 @@ export async function announceRunning(cacheFolder: string, running: RunningIdp):
   return () => rm(file, { force: true });
 }
 
-/** Finds the provider with this issuer, otherwise the one that was started last; `undefined` if none responds. */
-export async function findRunning(cacheFolder: string, issuer?: string): Promise<IdpClient | undefined> {
+/**
+ * Finds the provider that was started last, `only` this one, or first the `preferred` one; `undefined` if none responds. A
+ * provider that was killed has left its file behind.
+ */
+export async function findRunning(cacheFolder: string, only?: string, preferred?: string) {
   const identity = await readIdentity(cacheFolder);
   if (identity === undefined) return undefined;
-  const issuers = issuer === undefined ? (await listRunning(cacheFolder)).map((running) => running.issuer) : [issuer];
-  return findResponding(issuers, identity);
-}
-
-/** Finds the state of the provider with this issuer, otherwise of the one that was started last; `undefined` if none responds. */
-export async function findLocalProvider(cacheFolder: string, issuer: string) {
-  const identity = await readIdentity(cacheFolder);
-  if (identity === undefined) return undefined;
-  const all = await listRunning(cacheFolder);
-  const issuers = all.map((running) => running.issuer);
-  const first = issuers.includes(issuer) ? [issuer] : [];
-  const client = await findResponding([...first, ...issuers], identity);
-  const provider = all.find((running) => running.issuer === client?.issuer);
-  return provider && { ...provider, certificate: identity.certificate };
-}
-
-async function findResponding(issuers: readonly string[], identity: Identity): Promise<IdpClient | undefined> {
-  const clients = issuers.map((one) => createIdpClient(one, identity));
-  // A provider that was killed has left its file behind.
+  const announced = await listRunning(cacheFolder);
+  const issuers = announced
+    .map(({ issuer }) => issuer)
+    .sort((one, other) => Number(other === preferred) - Number(one === preferred));
+  const clients = (only === undefined ? issuers : [only]).map((issuer) => createIdpClient(issuer, identity));
   const responding = await Promise.all(clients.map((client) => client.isRunning()));
-  return clients.find((_client, index) => responding[index]);
-}
-
-export async function findService(cacheFolder: string, issuer: string): Promise<string | undefined> {
-  return (await readRunning(runningFile(cacheFolder, issuer)))?.service;
-}
-
-/** Counts the announced providers. */
-export async function countRunning(cacheFolder: string): Promise<number> {
-  return (await listRunning(cacheFolder)).length;
+  const client = clients.find((_client, index) => responding[index]);
+  if (client === undefined) return undefined;
+  const state: Partial<RunningIdp> = announced.find(({ issuer }) => issuer === client.issuer) ?? {};
+  return { ...state, ...client, certificate: identity.certificate, isOneOfSeveral: announced.length > 1 };
 }
 
 /** Lists the announced providers, the latest first. */

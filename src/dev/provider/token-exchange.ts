@@ -1,10 +1,10 @@
 import type Provider from 'oidc-provider';
 import { isAccess } from '../../core/resource-server/access.ts';
 import { createResourceServer } from '../../core/resource-server/resource-server.ts';
-import type { Mint } from '../tokens/minting.ts';
+import type { Mint, MintOptions } from '../tokens/minting.ts';
 import { clientIds, tokenLifetime } from './defaults.ts';
 import type { Libraries } from './libraries.ts';
-import { exportPublicJwk, type SigningKey } from './signing-key.ts';
+import { exportPublicJwk } from './signing-key.ts';
 
 /** `grant_type` of token exchange (RFC 8693 §2.1). */
 export const tokenExchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
@@ -16,15 +16,6 @@ const tokenTypes: ReadonlySet<unknown> = new Set([
 
 /** Audiences that are refused, so that a client sees `invalid_target`: the domain of RFC 2606 §2. */
 const refusedTarget = /\.invalid(?:[:/]|$)/;
-
-export interface TokenExchangeOptions {
-  readonly issuer: string;
-  readonly audience: string;
-  readonly keys: readonly SigningKey[];
-  readonly mint: Mint;
-  /** Seconds since the epoch. */
-  readonly now: () => number;
-}
 
 interface Parameters {
   readonly subject_token?: string;
@@ -45,9 +36,12 @@ const parameters = [
  * Adds token exchange (RFC 8693) for the service client: a token of the subject, in which `act` is the subject of the actor
  * token, or else the client. The actor of the subject token is nested.
  */
-export function registerTokenExchange(provider: Provider, { oidc }: Libraries, options: TokenExchangeOptions): void {
-  const { issuer, audience, mint, now } = options;
-  const keys = { keys: options.keys.map(exportPublicJwk) };
+export function registerTokenExchange(
+  provider: Provider,
+  { oidc }: Libraries,
+  { issuer, audience, signingKey, mint, now }: MintOptions & { readonly mint: Mint },
+): void {
+  const keys = { keys: [exportPublicJwk(signingKey)] };
   const server = createResourceServer({ issuers: [{ issuer, keys }], audience, now });
 
   const verify = async (name: string, token: unknown, type: unknown) => {

@@ -4,10 +4,11 @@ import { makeSigningKey, type SigningKey, signAccessToken } from '../provider/si
 import type { TokenOptions } from './token-options.ts';
 
 export interface MintOptions {
+  /** With the trailing slash. */
   readonly issuer: string;
   readonly audience: string;
   readonly customClaim: string;
-  readonly key: SigningKey;
+  readonly signingKey: SigningKey;
   /** Current time in seconds since the epoch. */
   readonly now: () => number;
 }
@@ -26,7 +27,7 @@ export function demoClaims(customClaim: string): Readonly<Record<string, unknown
 export function createMint(options: MintOptions): Mint {
   let unpublished: Promise<SigningKey> | undefined;
   const findKey = (key: TokenOptions['key']): SigningKey | Promise<SigningKey> => {
-    if (key !== 'unknown') return options.key;
+    if (key !== 'unknown') return options.signingKey;
     unpublished ??= makeSigningKey();
     return unpublished;
   };
@@ -35,7 +36,11 @@ export function createMint(options: MintOptions): Mint {
     const issued = Math.floor(options.now());
     if (form === 'logout') {
       const logout = { iss: options.issuer, aud: clientIds.app, iat: issued, exp: issued + 120, jti: randomUUID() };
-      return signAccessToken(options.key, { ...logout, events: logoutEvents, ...tokenOptions.claims }, 'logout+jwt');
+      return signAccessToken(
+        options.signingKey,
+        { ...logout, events: logoutEvents, ...tokenOptions.claims },
+        'logout+jwt',
+      );
     }
     const claims = {
       ...demoClaims(options.customClaim),

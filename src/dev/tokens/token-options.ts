@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
-import { apiScopes } from '../provider/defaults.ts';
 
 const tokenOptions = v.strictObject({
   /** Scopes, separated by spaces. Default: none. */
@@ -25,16 +24,7 @@ export type TokenOptions = Readonly<v.InferOutput<typeof tokenOptions>>;
 
 const tokenRequest = v.pipe(v.string(), v.parseJson(), v.custom<JsonObject>(isJsonObject), tokenOptions);
 
-export function parseTokenOptions(json: string): TokenOptions | undefined {
+export function parseTokenOptions(json: unknown): TokenOptions | undefined {
   const result = v.safeParse(tokenRequest, json);
   return result.success ? result.output : undefined;
-}
-
-const knownScopes: ReadonlySet<string> = new Set(apiScopes);
-
-/** Reports whether the token endpoint would issue such a token. */
-export function isPlain({ scope, ...deviations }: TokenOptions): boolean {
-  const { validity = 'current', key = 'published', form = 'jwt', ...others } = deviations;
-  const isKnown = scope === undefined || scope.split(' ').every((name) => knownScopes.has(name));
-  return isKnown && validity === 'current' && key === 'published' && form === 'jwt' && Object.keys(others).length === 0;
 }

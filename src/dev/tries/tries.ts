@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, request } from 'node:http';
 import * as v from 'valibot';
+import { createHttpClient, type FetchInit } from '../../core/outbound/http-client.ts';
 import { shorten } from '../../core/shown-text.ts';
 import type { RunTry } from '../../server/console/opened-console.ts';
-import { createBoundRequest, methodFlag } from '../bound-request.ts';
+import { createBoundRequest, writeCurl } from '../bound-request.ts';
 import { type Environment, findCacheFolder } from '../provider/cache-folder.ts';
-import { findRunning, findService } from '../provider/running.ts';
+import { findRunning } from '../provider/running.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { writeTryCommand } from './try-command.ts';
 import {
@@ -43,15 +43,15 @@ export function openTries(environment: Environment): RunTry | undefined {
   return async (body) => {
     const { success, output } = v.safeParse(tryOptions, body);
     if (!success) return undefined;
-    const [idp, url] = await Promise.all([findRunning(cacheFolder, issuer), findService(cacheFolder, issuer)]);
-    if (idp === undefined || url === undefined) return { problem: 'The local identity provider does not respond.' };
-    return runTry(output, { url, mint: idp.getToken }).catch(() => ({ problem: 'The request failed.' }));
+    const idp = await findRunning(cacheFolder, issuer);
+    if (idp?.service === undefined) return { problem: 'The local identity provider does not respond.' };
+    return runTry(output, { url: idp.service, mint: idp.getToken }).catch(() => ({ problem: 'The request failed.' }));
   };
 }
 
 interface Credentials {
-  readonly authorization?: string;
-  readonly dpop?: string;
+  readonly Authorization?: string;
+  readonly DPoP?: string;
 }
 
 interface TryTarget {
@@ -88,15 +88,15 @@ async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Prom
   if (logout !== undefined) {
     // Only for this try: the next one has another user.
     const owner = { sub: `user-${randomUUID()}`, sid: randomUUID() };
-    const authorization = `Bearer ${await mint({ ...plain, claims: { ...plain.claims, ...owner } })}`;
-    await send({ authorization });
+    const Authorization = `Bearer ${await mint({ ...plain, claims: { ...plain.claims, ...owner } })}`;
+    await send({ Authorization });
     const claims = Object.fromEntries(logout.map((name) => [name, owner[name]]));
     await sendLogout(base, await mint({ form: 'logout', claims }));
-    await send({ authorization });
+    await send({ Authorization });
     return finish('Between the two requests, the local provider has sent a logout token to /backchannel-logout.');
   }
   if (isBound === undefined) {
-    await send({ authorization: `Bearer ${await mint(plain)}` });
+    await send({ Authorization: `Bearer ${await mint(plain)}` });
     const needsNothing = kind === 'missing_scope' && options.scope === '' && options.permissions.length === 0;
     return finish(needsNothing ? 'Nothing is missing: this route needs no scope.' : '');
   }
@@ -104,8 +104,8 @@ async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Prom
   const bound = createBoundRequest({ url, method, nonce: undefined });
   const token = await mint({ ...plain, jkt: bound.jkt });
   const prove = (nonce?: string): Credentials => ({
-    authorization: `DPoP ${token}`,
-    dpop: bound.write(token, Date.now() / 1000, nonce).proof,
+    Authorization: `DPoP ${token}`,
+    DPoP: bound.write(token, Date.now() / 1000, nonce).proof,
   });
   let proven = prove();
   const first = await send(proven);
@@ -122,9 +122,9 @@ async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Prom
 
 /** Sends a logout token as a provider does. Rejects if the service does not accept it. */
 async function sendLogout(base: string, token: string): Promise<void> {
-  const body = new URLSearchParams({ logout_token: token });
-  const signal = AbortSignal.timeout(timeout);
-  const { status } = await fetch(new URL('/backchannel-logout', base), { method: 'POST', body, signal });
+  const body = String(new URLSearchParams({ logout_token: token }));
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const { status } = await send(new URL('/backchannel-logout', base), { method: 'POST', headers, body });
   if (status !== 200) throw new Error(`The service responded to the logout with ${status}.`);
 }
 
@@ -135,20 +135,18 @@ function grants({ kind, scope, permissions }: TryOptions): TokenOptions {
 
 async function sendToService(url: URL, method: string, credentials: Credentials): Promise<TriedRequest> {
   const requestId = `try-${randomUUID()}`;
-  const headers = { ...credentials, 'x-request-id': requestId };
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const signal = AbortSignal.timeout(timeout);
-    request(url, { method, headers, agent: false, signal }, resolve).on('error', reject).end();
-  });
+  // The body is shown as it arrives.
+  const headers = { ...credentials, 'x-request-id': requestId, 'accept-encoding': 'identity' };
+  const response = await send(url, { method, headers });
   // An upstream may echo the request.
   const secrets = Object.values(credentials).map((value) => String(value).replace(/^\S+ /, ''));
   const hide = (text: string): string =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, shorten(secret)), text);
-  const { statusCode: status = 0, rawHeaders } = response;
-  const body = hide(await readStart(response));
+  const { status, rawHeaders = [] } = response;
+  const body = hide(response.text);
   return {
     ...{ requestId, status },
-    sent: hide(writeCurl(url, method, credentials)),
+    sent: hide(writeCurl(method, url, { ...credentials }, ' \\\n  ')),
     headers: rawHeaders.flatMap((name, index) =>
       index % 2 === 0 ? [[name.toLowerCase(), hide(rawHeaders[index + 1] ?? '')] as const] : [],
     ),
@@ -156,22 +154,21 @@ async function sendToService(url: URL, method: string, credentials: Credentials)
   };
 }
 
-/** Reads the beginning of a body. The rest is not awaited. */
-async function readStart(response: IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of response.setEncoding('utf8')) {
-    text += String(chunk);
-    if (text.length > 4 * maxBody) break;
+/** Sends a request over its own connection. Reads the beginning of the body; the rest is not awaited. */
+async function send(url: URL, request: Pick<FetchInit, 'method' | 'headers' | 'body'>) {
+  const client = createHttpClient({ environment: {} });
+  const signal = AbortSignal.timeout(timeout);
+  try {
+    const response = await client.fetch(url.href, { ...request, redirect: 'manual', signal });
+    const decoder = new TextDecoder();
+    let text = '';
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      // of the built-in client
+      text += decoder.decode(chunk, { stream: true });
+      if (text.length > 4 * maxBody) break;
+    }
+    return { ...response, text };
+  } finally {
+    client.close();
   }
-  return text;
-}
-
-function writeCurl(url: URL, method: string, { authorization, dpop }: Credentials): string {
-  const lines = [
-    `curl -i${methodFlag(method)}`,
-    ...(authorization === undefined ? [] : [`-H 'Authorization: ${authorization}'`]),
-    ...(dpop === undefined ? [] : [`-H 'DPoP: ${dpop}'`]),
-    `'${url.href.replaceAll("'", '%27')}'`,
-  ];
-  return lines.join(' \\\n  ');
 }

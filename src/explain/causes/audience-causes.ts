@@ -14,6 +14,7 @@ function explainNearMiss(id: string, note: string, remove: (text: string) => str
     id,
     reasons: ['invalid_audience'],
     meaning: `The audience of the token is the audience of this API: ${note}.`,
+    fix: 'Write the audience of the token here, or request the audience of this API in the client, character by character.',
     note,
     find: ({ seen, force }) => {
       const theirs = audiencesOf(seen.claims).find((each) =>
@@ -94,5 +95,18 @@ export const audienceCauses: readonly Cause[] = [
     fix: 'Request a scope of this API in the client (api://…/.default), not User.Read of Graph.',
     note: 'aud is Microsoft Graph',
     find: ({ seen: { claims } }) => audiencesOf(claims).some((audience) => graphAudiences.has(audience)),
+  },
+  {
+    id: 'other_audience',
+    reasons: ['invalid_audience'],
+    meaning: 'The client requested the token for another API.',
+    fix: 'Request the token for this API in the client (by the parameter audience or resource, or by a scope of this API).',
+    isLast: true,
+    find: ({ seen: { kind, claims }, force }) => {
+      const [theirs] = audiencesOf(claims);
+      // A log line has only aud, which an ID token may have too.
+      if (kind === 'log-line' || theirs === undefined || force.audiences.length === 0) return undefined;
+      return { note: `the token is for ${showText(theirs)}` };
+    },
   },
 ];

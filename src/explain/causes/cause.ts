@@ -33,8 +33,10 @@ export interface Cause {
   readonly reasons: readonly string[];
   readonly meaning: string;
   /** Fix and note, unless they depend on the facts. */
-  readonly fix?: string;
+  readonly fix: string;
   readonly note?: string;
+  /** Named only if no other cause is. */
+  readonly isLast?: true;
   /** Returns what the cause has in addition, or `true` without any; `undefined` or `false` if it does not match. */
   find(facts: Facts): Partial<FoundCause> | boolean | undefined;
 }

@@ -29,10 +29,11 @@ export interface Candidate extends FoundCause {
 
 /** The causes of one refusal; those with a fix that can be tried come first. */
 export function findCauses(reason: string, facts: Facts): readonly Candidate[] {
-  const found = causes.flatMap(({ id, reasons, meaning: _, find, ...fixed }): readonly Candidate[] => {
-    const own = reasons.includes(reason) && find(facts);
-    return own ? [{ id, ...fixed, ...(own === true ? {} : own) } as Candidate] : []; // each has a fix, as its test says
-  });
+  const found: Candidate[] = [];
+  for (const { id, reasons, meaning: _, find, isLast, ...fixed } of causes) {
+    const own = reasons.includes(reason) && !(isLast && found.length > 0) && find(facts);
+    if (own) found.push({ id, ...fixed, ...(own === true ? {} : own) });
+  }
   return found.toSorted((a, b) => Number(a.trial === undefined) - Number(b.trial === undefined));
 }
 

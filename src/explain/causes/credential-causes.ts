@@ -78,15 +78,15 @@ export const credentialCauses: readonly Cause[] = [
     id: 'header_stripped',
     reasons: ['missing_credentials'],
     meaning: 'The header was removed by a proxy, a redirect to another host, or an export without secrets.',
+    fix: 'Send Authorization: Bearer <token>. If the client does, check proxies and redirects: one removes the header.',
     find: (facts) => {
       const { authorization, kind, otherHeaders } = facts.seen;
       const isElsewhere = queryPairs(facts).length + cookiePairs(facts).length + otherHeaders.length > 0;
       if (authorization !== null || isElsewhere || kind === 'token' || kind === 'authorization') return undefined;
       return {
-        fix:
-          kind === 'har'
-            ? 'Export the HAR again with sensitive data. If the header is still missing, the client did not send it.'
-            : 'Send Authorization: Bearer <token>. If the client does, check proxies and redirects: one removes the header.',
+        ...(kind === 'har' && {
+          fix: 'Export the HAR again with sensitive data. If the header is still missing, the client did not send it.',
+        }),
         or: 'to find the proxy: portcullis doctor --from-outside URL',
       };
     },
@@ -95,18 +95,16 @@ export const credentialCauses: readonly Cause[] = [
     id: 'placeholder_token',
     reasons: [...shapeReasons, 'missing_credentials'],
     meaning: 'The token is a placeholder: a variable that is not set or empty, or a word of a guide.',
+    fix: 'Await the login in the client and use the token of its response. In a shell, set the variable.',
     note: 'a placeholder, not a token',
     find: ({ seen: { authorization, token } }) => {
       if (/^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim())) {
         return { fix: 'Check the program or the variable that provides the token.', note: 'nothing after the scheme' };
       }
-      return (
-        placeholder.test(token) && {
-          fix: /^["'`]?\$/.test(token)
-            ? 'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.'
-            : 'Await the login in the client and use the token of its response. In a shell, set the variable.',
-        }
-      );
+      if (!placeholder.test(token) || !/^["'`]?\$/.test(token)) return placeholder.test(token);
+      const fix =
+        'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.';
+      return { fix };
     },
   },
   {

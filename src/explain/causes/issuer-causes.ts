@@ -53,6 +53,7 @@ export const issuerCauses: readonly Cause[] = [
     id: 'domain_with_scheme',
     reasons: ['invalid_issuer'],
     meaning: 'The domain of the provider is set with the prefix https://, so no issuer can be equal to it.',
+    fix: 'Remove https:// from the domain: write only the host.',
     note: 'the setting begins with https://',
     find: ({ force: { domainHasScheme, labels } }) =>
       domainHasScheme && { fix: `Remove https:// from ${labels.issuer.name}: write only the host.` },
@@ -61,6 +62,7 @@ export const issuerCauses: readonly Cause[] = [
     id: 'issuer_slash',
     reasons: ['invalid_issuer'],
     meaning: 'The issuer of the token and the trusted issuer differ only by the slash at the end.',
+    fix: 'Write the issuer of the token here, with or without its slash.',
     note: 'only the slash at the end differs',
     find: (facts) => {
       const issuer = issuerOf(facts);
@@ -102,6 +104,7 @@ export const issuerCauses: readonly Cause[] = [
     id: 'other_environment',
     reasons: ['invalid_issuer'],
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
+    fix: 'Log in at the trusted issuer in the client, or configure the issuer of the token here.',
     note: 'another tenant, realm or stage of the provider',
     find: (facts) => {
       const [theirs, ours] = findPair(facts, isSibling(facts)) ?? [];

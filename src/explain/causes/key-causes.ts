@@ -51,25 +51,26 @@ export const keyCauses: readonly Cause[] = [
     id: 'key_rotated',
     reasons: ['unknown_kid'],
     meaning: 'The provider has changed its keys: the key of this token is not published any more, or not yet.',
-    find: ({ seen, now }) => {
+    fix: 'Get a new token in the client.',
+    note: 'the token is more than 10 minutes old: its key may have been replaced',
+    find: ({ seen, now, keysFetchedAt = now }) => {
       const { iat, iss } = seen.claims;
       if (typeof iat !== 'number' || oktaOrg.test(textOf(iss))) return undefined;
-      return iat > now - young
-        ? {
-            fix: 'Try again in a minute: the keys are fetched again.',
-            note: 'the token is new: the provider may have changed its keys',
-          }
-        : {
-            fix: 'Get a new token in the client.',
-            note: 'the token is more than 10 minutes old: its key may have been replaced',
-          };
+      if (iat <= now - young) return true;
+      // Keys that were fetched after the token was issued have a new key too.
+      if (keysFetchedAt >= iat) return undefined;
+      return {
+        fix: 'Try again in a minute: the keys are fetched again.',
+        note: 'the token is newer than the keys here: the provider may have changed its keys',
+      };
     },
   },
   {
     id: 'other_environment',
     reasons: ['unknown_kid'],
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
-    note: 'the key of the token is not published',
+    fix: 'Compare the address of the login in the client with the trusted issuer.',
+    note: 'the key of the token is not published: it is of another provider or tenant, or was withdrawn',
     find: ({ seen: { claims }, force: { issuers } }) =>
       !oktaOrg.test(textOf(claims['iss'])) && {
         fix: `Compare the address of the login in the client with ${issuers.join(', ')}`,
@@ -79,6 +80,7 @@ export const keyCauses: readonly Cause[] = [
     id: 'algorithm_not_allowed',
     reasons: ['unsupported_alg'],
     meaning: 'The provider signs with an algorithm that is not allowed here.',
+    fix: 'Add the algorithm to the list here, or sign with an algorithm of the list at the provider.',
     find: ({ seen, force: { algorithms, labels } }) => {
       const alg = textOf(seen.header['alg']);
       if (!knownAlgorithms.has(alg) || algorithms.includes(alg)) return undefined;
@@ -120,15 +122,15 @@ export const keyCauses: readonly Cause[] = [
     id: 'certificate_bound_token',
     reasons: ['unsupported_cnf'],
     meaning: 'The token is bound to a client certificate, and client certificates are not read here.',
+    fix: 'At the provider, issue unbound tokens to this client.',
     note: 'cnf has x5t#S256, and client certificates are not read',
     find: ({ seen: { claims }, force: { labels } }) => {
       const { cnf } = claims;
       const label = labels.clientCertificate;
       if (!isJsonObject(cnf) || cnf['x5t#S256'] === undefined) return undefined;
-      return {
-        fix: label === undefined ? 'At the provider, issue unbound tokens to this client.' : label.set('FILE'),
-        ...(label !== undefined && { or: 'at the provider, issue unbound tokens to this client' }),
-      };
+      return (
+        label === undefined || { fix: label.set('FILE'), or: 'at the provider, issue unbound tokens to this client' }
+      );
     },
   },
   {

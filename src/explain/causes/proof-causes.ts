@@ -14,6 +14,7 @@ export const proofCauses: readonly Cause[] = [
     id: 'bound_token_dpop_off',
     reasons: ['bound_token_as_bearer', 'dpop_not_accepted'],
     meaning: 'The token is bound to a key, and DPoP is off here: no client can use this token.',
+    fix: 'Accept DPoP here, or issue unbound tokens to this client at the provider.',
     note: 'the token is bound, and DPoP is off',
     find: ({ seen, force }) =>
       force.mode === 'off' &&
@@ -36,6 +37,7 @@ export const proofCauses: readonly Cause[] = [
     reasons: ['proof_url_mismatch'],
     meaning:
       'The service is behind a proxy and does not see the URL that the client called, or its external URL differs.',
+    fix: 'Send X-Forwarded-Proto, -Host and -Prefix from the proxy and trust its address, or set the external URL.',
     find: ({ seen, externalUrl, pinnedUrl, force: { labels } }) => {
       const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
       const ours = normaliseUrl(externalUrl ?? '');

@@ -37,6 +37,7 @@ export const scopeCauses: readonly Cause[] = [
     id: 'scope_in_scp',
     reasons: scopeReasons,
     meaning: 'The scopes are in the claim scp, as Okta and Microsoft Entra write them.',
+    fix: 'Read the scopes from scp (scopeClaim), or write them into scope at the provider.',
     find: (facts) => {
       const { seen, force } = facts;
       const names = namesOf(seen.claims['scp']);
@@ -54,6 +55,7 @@ export const scopeCauses: readonly Cause[] = [
     reasons: scopeReasons,
     meaning:
       'The token lacks a scope that the route requires: the client did not request it, or the provider did not grant it.',
+    fix: 'Request the scope in the client, and grant it to the client at the provider.',
     find: (facts) => {
       const { scope, scp } = facts.seen.claims;
       const { scopes } = facts.force;
@@ -75,6 +77,23 @@ export const scopeCauses: readonly Cause[] = [
         ([claim, names]) => claim !== 'permissions' && isEnough(names, facts),
       );
       return !isRole && { fix, note: 'the token has no scopes' };
+    },
+  },
+  {
+    id: 'permission_not_granted',
+    reasons: ['missing_permission'],
+    meaning:
+      'The token lacks a permission that the route requires: the provider did not assign it, or does not send it.',
+    fix: 'At the provider, assign the permission to the user or the client, and put permissions into access tokens.',
+    find: ({ held, force: { permissions } }) => {
+      const names = namesOf(held);
+      if (names.length === 0) return { note: 'the token has no permissions' };
+      const lacking = showText(permissions.filter((name) => !names.includes(name)).join(' '));
+      return {
+        note: `the token lacks ${lacking}`,
+        fix: `At the provider, assign ${lacking} to the user or the client.`,
+        trial: { claims: { permissions: [...names, ...permissions] } },
+      };
     },
   },
   {

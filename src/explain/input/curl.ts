@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type HeaderLine, type Input, joinHeader, readEach, unread } from './input.ts';
+import { type CallInput, type HeaderLine, type Input, joinHeader, type UnreadInput, unread } from './input.ts';
 
 /** Options with a value, by their letter. */
 const valuedLetters = {
@@ -38,14 +38,21 @@ const implied: ReadonlyMap<string, string> = new Map([
 /** Reads curl commands, such as all requests that a browser copies. None is run. */
 export function readCurls(text: string): Input {
   const boundary = /(?:\s[;&])?\s*\r?\n(?=(?:[$>#%] ?)?curl(?:\.exe)?\s)/;
-  return readEach(text, boundary, (each) => readCurl(each.replace(/^[$>#%] ?/, '')));
+  const inputs = text.split(boundary).map((each) => readCurl(each.replace(/^[$>#%] ?/, '')));
+  const calls = inputs.filter((each) => each.kind !== 'unread');
+  const [first] = inputs;
+  return first === undefined || (inputs.length > 1 && calls.length === inputs.length)
+    ? { kind: 'calls', calls }
+    : first;
 }
 
-/** Quotation marks that a chat, a document or an e-mail has turned. */
+/** Quotation marks, and dashes before an option, that a chat, a document or an e-mail has turned. */
 const turned = { '“': '"', '”': '"', '„': '"', '‘': "'", '’': "'" } as const;
 
-function readCurl(text: string): Input {
-  const straight = text.replace(/[“”„‘’]/g, (mark) => turned[mark as keyof typeof turned]); // as the pattern says
+function readCurl(text: string): CallInput | UnreadInput {
+  const straight = text
+    .replace(/[“”„‘’]/g, (mark) => turned[mark as keyof typeof turned]) // as the pattern says
+    .replace(/(?<=\s)[–—]-?(?=[a-z])(\w\w)?/gi, (_, name?: string) => (name === undefined ? '-' : `--${name}`));
   const words = splitShellWords(fromCmd(straight));
   if (words === undefined) return unread('The curl command has a quotation mark that is not closed. Copy it again.');
   const start = words.findIndex((word) => /^curl(?:\.exe)?$/.test(word)) + 1;
@@ -72,11 +79,13 @@ function readCurl(text: string): Input {
   return {
     kind: 'curl',
     method: given.findLast(([name]) => name === 'request')?.[1] ?? method,
-    url: url && completeUrl(url),
+    url: url === undefined || !URL.canParse(completeUrl(url)) ? undefined : completeUrl(url),
     headers,
     ...(hasBody && !isFile && { body: data.map(([, value]) => value).join(isJson ? '' : '&') }),
     ...(find('path-as-is') !== undefined && { isPathAsIs: true }),
-    ...(straight !== text && { repairs: [{ id: 'quotation_marks', note: 'replaced typographic quotation marks' }] }),
+    ...(straight !== text && {
+      repairs: [{ id: 'quotation_marks', note: 'replaced typographic quotation marks and dashes' }],
+    }),
   };
 }
 
@@ -89,8 +98,8 @@ function readHeader(option: string, value: string): readonly HeaderLine[] {
   const colon = value.indexOf(':');
   // `Name;` is an empty value, and `Name:` removes a header.
   if (colon < 0) return value.endsWith(';') ? [[value.slice(0, -1), '']] : [];
-  const content = value.slice(colon + 1).trim();
-  return content === '' ? [] : [[value.slice(0, colon).trim(), content]];
+  const content = value.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '');
+  return content === '' ? [] : [[value.slice(0, colon), content]];
 }
 
 /** Removes the carets that escape characters in a command for cmd.exe. */
@@ -98,12 +107,18 @@ function fromCmd(text: string): string {
   return /\s\^"/.test(text) ? text.replace(/\^\r?\n/g, ' ').replace(/\^([\s\S])/g, '$1') : text;
 }
 
-/** curl adds http to a URL without a scheme; HTTPie has a program for each scheme. */
-export function completeUrl(url: string, scheme: 'http' | 'https' = 'http'): string {
-  return /^[a-z][a-z\d+.-]*:\/\//i.test(url) ? url : `${scheme}://${url}`;
+/** curl adds http to a URL without a scheme. */
+function completeUrl(url: string): string {
+  return /^[a-z][a-z\d+.-]*:\/\//i.test(url) ? url : `http://${url}`;
 }
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+
+/** Characters of a continued line's end: after a backslash, or a caret of cmd.exe, or a backtick of PowerShell. */
+function continuation(line: string, at: number, marks: string): number {
+  if (!marks.includes(line.charAt(at))) return 0;
+  return line.startsWith('\n', at + 1) ? 2 : line.startsWith('\r\n', at + 1) ? 3 : 0;
+}
 
 const commandEnd = /[|;&<>\n]/;
 
@@ -111,14 +126,15 @@ const commandEnd = /[|;&<>\n]/;
  * Splits the first command of a POSIX shell line into words: quotes, `$'…'`, backslashes, continued lines. Nothing is
  * expanded: `$TOKEN` stays unchanged. `undefined` if a quote is not closed.
  */
-export function splitShellWords(text: string): readonly string[] | undefined {
-  // A caret continues a line of cmd.exe, a backtick one of PowerShell.
-  const line = text.replace(/[\\^`]\r?\n/g, ' ');
+function splitShellWords(line: string): readonly string[] | undefined {
   const words: string[] = [];
   let word: string | undefined;
   for (let at = 0; at < line.length; ) {
     const character = line.charAt(at);
-    if (/[ \t\r]/.test(character)) {
+    const continued = continuation(line, at, '\\^`');
+    if (continued > 0) {
+      at += continued;
+    } else if (/[ \t\r]/.test(character)) {
       if (word !== undefined) words.push(word);
       word = undefined;
       at++;
@@ -138,13 +154,8 @@ export function splitShellWords(text: string): readonly string[] | undefined {
   return word === undefined ? words : [...words, word];
 }
 
-interface Quoted {
-  readonly text: string;
-  /** Index after the closing quote. */
-  readonly end: number;
-}
-
-function readQuoted(line: string, start: number): Quoted | undefined {
+/** Reads a quoted string; its end is the index after the closing quote. `undefined` if it is not closed. */
+function readQuoted(line: string, start: number) {
   const isAnsi = line.charAt(start) === '$';
   const quote = line.charAt(isAnsi ? start + 1 : start);
   let text = '';
@@ -152,7 +163,10 @@ function readQuoted(line: string, start: number): Quoted | undefined {
     const character = line.charAt(at);
     if (character === quote) return { text, end: at + 1 };
     const next = line.charAt(at + 1);
-    if (character !== '\\' || (quote === "'" && !isAnsi) || (quote === '"' && !/["\\$`]/.test(next))) text += character;
+    const continued = quote === '"' && !isAnsi ? continuation(line, at, '\\') : 0;
+    if (continued > 0) at += continued - 1;
+    else if (character !== '\\' || (quote === "'" && !isAnsi) || (quote === '"' && !/["\\$`]/.test(next)))
+      text += character;
     else if (isAnsi && next === 'u') {
       text += String.fromCharCode(Number.parseInt(line.slice(at + 2, at + 6), 16) || 0xfffd);
       at += 5;

@@ -38,6 +38,12 @@ const foreignTexts: readonly ForeignText[] = [
     [/preflight.{0,400}(?:CORS|access control|not successful)|CORS preflight/is, preflight, undefined, cors],
     [/blocked by CORS|Cross-Origin Request Blocked|not allowed by Access-Control-Allow/i, unread, undefined, cors],
   ),
+  ...of('The HTTP parser of the server', [
+    /HTTP\/1\.1 400 Bad Request\s+(?:< )?Connection: close\s*(?:<\s*)?(?:\n[*{}].*|\s)*$/,
+    'a 400 without a body is not of this package: the request is not valid HTTP, such as a line break in a header',
+    undefined,
+    'Pipe in the request, as a curl command or as curl -v prints it. No log has a line of it.',
+  ]),
   ...of(
     'nginx',
     [/auth request unexpected status: (?!40[13])\d{3}/, status, undefined, findInLog],
@@ -74,6 +80,20 @@ const foreignTexts: readonly ForeignText[] = [
     [/JWT rejected: Invalid signature/, 'the signature does not match the key', 'invalid_signature'],
     [/Bearer token is malformed/, 'Authorization does not have Bearer and one token', 'malformed_token'],
     [/requires higher privileges than provided/, 'the token lacks a scope', 'insufficient_scope', pasteScope],
+  ),
+  ...of(
+    'ASP.NET Core',
+    [/IDX10(?:214|206|208)\b|The audience '.*' is invalid/, 'the token is for another audience', 'invalid_audience'],
+    [
+      /IDX10(?:205|211)\b|The issuer '.*' is invalid/,
+      'the token is of another issuer than Authority',
+      'invalid_issuer',
+    ],
+    [/IDX10223\b|The token expired at '/, 'the token has expired', 'expired', renew],
+    [/IDX10222\b|The token is not valid before '/, 'nbf of the token is in the future', 'not_yet_valid', renew],
+    [/IDX1050[0-3]\b|The signature key was not found/, 'no known key has the kid of the token', 'unknown_kid'],
+    [/IDX1051[1-7]\b|The signature is invalid/, 'the signature does not match the key', 'invalid_signature'],
+    [/IDX12741\b|IDX14100\b/, 'the token is not a JWT', 'opaque_token'],
   ),
   // Also of other servers that use jose.
   ...of(

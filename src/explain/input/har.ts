@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
-import { type CallInput, type HeaderLine, type Input, unread } from './input.ts';
+import { type CallInput, type Input, unread } from './input.ts';
+import { readHeaders, readRequestObject } from './json-request.ts';
 import { readResponse } from './response.ts';
 
 /** Number of an entry, from 1. Default: the first that was refused. */
@@ -27,27 +28,19 @@ export function readHar({ log }: JsonObject, entry: EntryChoice): Input {
 
 function readEntry(entry: unknown): CallInput | undefined {
   if (!isJsonObject(entry) || !isJsonObject(entry['request'])) return undefined;
-  const { method, url, headers, postData } = entry['request'];
-  if (typeof method !== 'string' || typeof url !== 'string') return undefined;
+  const call = readRequestObject(entry['request']);
+  if (call === undefined) return undefined;
+  const { postData } = entry['request'];
   const response = isJsonObject(entry['response']) ? entry['response'] : {};
   const { status, content } = response;
-  const lines = readNamed(response['headers']).map(([name, value]) => `${name}: ${value}`);
+  const lines = (readHeaders(response['headers']) ?? []).map(([name, value]) => `${name}: ${value}`);
   const body = isJsonObject(content) && typeof content['text'] === 'string' ? content['text'] : '';
   return {
+    ...call,
     kind: 'har',
-    method,
-    url,
-    headers: readNamed(headers),
     ...(isJsonObject(postData) && typeof postData['text'] === 'string' && { body: postData['text'] }),
     ...(typeof status === 'number' && {
       response: readResponse([`HTTP/1.1 ${status}`, ...lines, '', body.slice(0, maxBody)].join('\n')),
     }),
   };
-}
-
-/** Pseudo-headers of HTTP/2 (`:path`) repeat the URL. */
-function readNamed(headers: unknown): readonly HeaderLine[] {
-  return (Array.isArray(headers) ? headers.filter(isJsonObject) : []).flatMap(({ name, value }) =>
-    typeof name === 'string' && typeof value === 'string' && !name.startsWith(':') ? [[name, value] as const] : [],
-  );
 }

@@ -1,3 +1,4 @@
+import { showText } from '../../core/shown-text.ts';
 import type { ForeignText } from './foreign-texts.ts';
 
 /** Form of the input. */
@@ -7,7 +8,9 @@ export type HeaderLine = readonly [name: string, value: string];
 
 /** A repair of what copying breaks. */
 export interface Repaired {
+  /** Name of the repair. */
   readonly id: string;
+  /** The repair in words. */
   readonly note: string;
 }
 
@@ -22,7 +25,11 @@ export interface CallInput {
   readonly body?: string | undefined;
   /** True for a client that sends the path of the URL unchanged. */
   readonly isPathAsIs?: true;
+  /** True for a document. HTTP clients do not send a line break in a header: they remove it, or refuse. */
+  readonly isDocument?: true;
   readonly repairs?: readonly Repaired[];
+  /** Set if no server can read the headers: what its HTTP parser responds, and the fix. */
+  readonly malformed?: string;
   /** The response that the input also has. */
   readonly response?: ResponseInput;
 }
@@ -30,6 +37,8 @@ export interface CallInput {
 export interface LogLineInput {
   readonly kind: 'log-line';
   readonly fields: Readonly<Record<string, unknown>>;
+  /** Log lines of refusals in the input. The last is read. */
+  readonly count?: number;
 }
 
 export interface ResponseInput {
@@ -61,12 +70,28 @@ export function unread(problem: string): UnreadInput {
   return { kind: 'unread', problem };
 }
 
-/** Reads text that `boundary` splits into requests, such as all requests that a browser copies. */
-export function readEach(text: string, boundary: RegExp, read: (text: string) => Input): Input {
-  const [first, ...rest] = text.split(boundary).map(read);
-  const inputs = first === undefined ? [] : [first, ...rest];
-  const calls = inputs.filter((each): each is CallInput => 'headers' in each);
-  return first !== undefined && (inputs.length < 2 || calls.length < inputs.length) ? first : { kind: 'calls', calls };
+/**
+ * Joins the lines of each header. A line break in a request that was sent is a 400 of the HTTP parser; in copied header lines
+ * it is repaired.
+ */
+export function joinHeaderLines(call: CallInput): CallInput {
+  const broken = call.headers.find(([name, value]) => /\s$/.test(name) || /[\r\n]/.test(value));
+  if (broken === undefined) return call;
+  const headers = call.headers.map(([name, value]): HeaderLine => {
+    const joined = value.replace(/^(bearer|dpop)\s*[\r\n]\s*/i, '$1 ').replace(/\s*[\r\n]\s*/g, '');
+    return [name.trim(), joined];
+  });
+  if (call.kind === 'authorization' || call.isDocument) {
+    const repaired = { id: 'line_breaks', note: 'removed line breaks inside a header' };
+    return { ...call, headers, repairs: [...(call.repairs ?? []), repaired] };
+  }
+  const [name, value] = broken;
+  const at = value.search(/[\r\n]/);
+  const place = value.trim().length <= at ? 'at the end of its value' : `after ${at} characters of its value`;
+  const [fault, fix] =
+    at < 0 ? ['white space before the colon', 'white space'] : [`a line break ${place}`, 'line break'];
+  const malformed = `The HTTP parser of the server responds with 400, because ${showText(name.trim(), 60)} has ${fault}. Remove the ${fix}.`;
+  return { ...call, headers, malformed };
 }
 
 /** The values of one header, joined by RFC 9110 §5.3; `null` if it is absent. */

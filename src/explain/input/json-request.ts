@@ -5,31 +5,32 @@ import { type CallInput, type HeaderLine, joinHeader } from './input.ts';
 const maxDepth = 8;
 
 /** Reads headers: an object of names and values, or a list of objects with name (or key) and value. */
-function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
-  if (!Array.isArray(value)) {
-    if (!isJsonObject(value)) return undefined;
-    // Go and Node write a list of values.
-    return Object.entries(value).flatMap(([name, each]): readonly HeaderLine[] =>
-      [each].flat().flatMap((text): readonly HeaderLine[] => (typeof text === 'string' ? [[name, text.trim()]] : [])),
-    );
-  }
-  return value
-    .filter(isJsonObject)
-    .flatMap(({ name, key = name, value: each }): readonly HeaderLine[] =>
-      typeof key === 'string' && typeof each === 'string' ? [[key, each.trim()]] : [],
-    );
+export function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const named = Array.isArray(value)
+    ? value.filter(isJsonObject).map(({ name, key = name, value: each }) => [key, each])
+    : // Go and Node write a list of values.
+      Object.entries(value).flatMap(([name, each]) => [each].flat().map((one: unknown) => [name, one]));
+  return named.flatMap(([name, each]): readonly HeaderLine[] => {
+    // Pseudo-headers of HTTP/2 (`:path`) repeat the URL.
+    const isHeader = typeof name === 'string' && typeof each === 'string' && !name.startsWith(':');
+    return isHeader ? [[name, each.replace(/^[ \t]+|[ \t]+$/g, '')]] : [];
+  });
 }
 
-function readCandidate(object: JsonObject): CallInput | undefined {
-  const { headers, header = headers, method, url, uri = url } = object;
+/** Reads a request: an object with headers, and a method or a URL. */
+export function readRequestObject(object: JsonObject): CallInput | undefined {
+  const { headers, header = headers, method, url, uri = url, status } = object;
   const lines = readHeaders(header);
   const address = isJsonObject(uri) ? uri['raw'] : uri;
+  // The error of an HTTP client has the headers of the response, and the URL.
+  if (typeof status === 'number' && typeof method !== 'string') return undefined;
   if (lines === undefined || (typeof method !== 'string' && typeof address !== 'string')) return undefined;
   // Postman and Insomnia write credentials here, in other members.
   const isElsewhere = 'auth' in object || 'authentication' in object;
   if (isElsewhere && joinHeader(lines, 'authorization') === null) return undefined;
   return {
-    kind: 'curl',
+    ...{ kind: 'curl', isDocument: true },
     method: typeof method === 'string' ? method.toUpperCase() : 'GET',
     url: typeof address === 'string' && URL.canParse(address) ? address : undefined,
     headers: lines,
@@ -38,7 +39,7 @@ function readCandidate(object: JsonObject): CallInput | undefined {
 
 function findCandidates(value: unknown, depth = 0): readonly CallInput[] {
   if (depth > maxDepth || typeof value !== 'object' || value === null) return [];
-  const own = isJsonObject(value) ? readCandidate(value) : undefined;
+  const own = isJsonObject(value) ? readRequestObject(value) : undefined;
   return [
     ...(own === undefined ? [] : [own]),
     ...Object.values(value).flatMap((each) => findCandidates(each, depth + 1)),

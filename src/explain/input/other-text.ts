@@ -9,7 +9,9 @@ const constructed = /\(\s*["'](\w+)["']\s*,\s*(?:["']([^"'\n]*)["'])?/y;
 const quoted = /(\\{0,9})(["'`])((?:(?!\1\2)[^\r\n]){0,20000})\1\2(\s*[+.]\s*\w)?/y;
 /** Schemes, then one word. */
 const bare = /(?:(?:bearer|dpop|basic|token|jwt|oauth):? +)*[^\s"'`\\,;)\]}]+/iy;
-const names = /(?<![\w-])(?:authorization|dpop|AuthenticationHeaderValue)(?![\w-])/gi;
+const names = /(?:(?<![\w-])|(?<=\\n))(?:(?:HTTP_)?authorization|dpop|AuthenticationHeaderValue)(?![\w-])/gi;
+/** Before a name in a comment of a program or a file. */
+const comment = /(?:\/\/|#)\s{0,3}["'`]?$/;
 const proofForm = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
 const variable = /\$(?:[{\w(]|$)|\{\{|^\{|\s\{\w*\}$|^(?:bearer|dpop)?\s*%\w+%?$/i;
 const namedToken =
@@ -17,10 +19,13 @@ const namedToken =
 const anyToken = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
 const methodForm =
   /\bmethod["']?(?:\s*[:=]\s*|\s+)["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"|\b(get|head|post|put|patch|delete) ['"]?https?:/i;
+/** The value of a header without its name, such as in an access log. */
+const anyQuotedBearer = /(["'`])(?<![:=(,>{[]\s{0,3}\1)(bearer ey[\w-]+\.[\w-]+\.[\w-]*)\1/i;
+const takenBearer = { id: 'taken', note: 'a quoted value of the text, as Authorization' };
 /** A token in the query of a URL. */
 const anyNamed = /[?&]\w+=ey[\w-]+\.[\w-]+\./;
 const inCookie = /cookie["'`\\]*\s*[:=][^\n]*$/i;
-const anyUrl = /https?:\/\/[^\s"'`<>)\\]+/;
+const anyUrl = /(?:https?|wss?):\/\/[^\s"'`<>)\\]+/;
 const anyUrls = new RegExp(anyUrl.source, 'g');
 const namedUrl = new RegExp(`\\b(?:url|uri|raw)["']?\\s*[:=]?\\s*["'\`]?(${anyUrl.source})`, 'gi');
 /** The status in a line of an access log, and in an error of an HTTP client. */
@@ -62,7 +67,11 @@ export function readOtherText(text: string): Input {
     return { ...readTarget(text), headers: sent, repairs: [{ id: 'taken', note }] };
   }
   const inUrl = (text.match(anyUrls) ?? []).find((each) => URL.canParse(each) && anyNamed.test(new URL(each).search));
-  if (inUrl !== undefined) return { ...readTarget(text), kind: 'curl', url: inUrl, headers: [] };
+  if (inUrl !== undefined) return { ...readTarget(text), kind: 'curl', url: toHttp(inUrl), headers: [] };
+  const [, , quotedValue] = anyQuotedBearer.exec(text) ?? [];
+  if (quotedValue !== undefined && tokens.size === 1) {
+    return { ...readTarget(text), headers: [['Authorization', quotedValue]], repairs: [takenBearer] };
+  }
   const uses = [...text.matchAll(namedToken)].filter(({ index }) => !inCookie.test(lineBefore(text, index)));
   const named = new Map(uses.map(([, name = '', token = '']) => [name.toLowerCase(), token]));
   const [only] = new Set(named.values());
@@ -91,6 +100,7 @@ function findHeaders(text: string): readonly HeaderLine[] {
   for (let count = 0; count < maxNames; count++) {
     const match = names.exec(text);
     if (match === null) break;
+    if (comment.test(text.slice(Math.max(0, match.index - 6), match.index))) continue;
     const isProof = match[0].toLowerCase() === 'dpop';
     const value = readValue(text, names.lastIndex, text.charAt(match.index - 1));
     if (value === undefined || (isProof && !proofForm.test(value.text))) continue;
@@ -100,12 +110,7 @@ function findHeaders(text: string): readonly HeaderLine[] {
   return headers;
 }
 
-interface Value {
-  readonly text: string;
-  readonly end: number;
-}
-
-function readValue(text: string, at: number, before: string): Value | undefined {
+function readValue(text: string, at: number, before: string) {
   const match = (form: RegExp, from: number): RegExpExecArray | null => {
     form.lastIndex = from;
     return form.exec(text);
@@ -126,7 +131,7 @@ function readValue(text: string, at: number, before: string): Value | undefined 
   const end = isInside ? before : '\n';
   if (isInside || isLine) {
     const [value = ''] = text.slice(from, from + maxValue).split(end, 1);
-    return { text: value.replace(/\\[rn][\s\S]*$/, '').trim(), end: from + value.length };
+    return { text: value.replace(/\[?\\[rn][\s\S]*$/, '').trim(), end: from + value.length };
   }
   const word = match(bare, from);
   return word === null || word[0] === 'new'
@@ -143,8 +148,11 @@ function readTarget(text: string): Pick<CallInput, 'kind' | 'method' | 'url'> {
   const url = urls.size > 1 ? undefined : named?.replace(/[,.;:]+$/, '');
   const [, ...methods] = methodForm.exec(text) ?? [];
   if (url === undefined || !URL.canParse(url)) return { kind: 'authorization' };
-  return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url };
+  return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url: toHttp(url) };
 }
+
+/** A WebSocket begins as a request of HTTP. */
+const toHttp = (url: string): string => url.replace(/^ws/i, 'http');
 
 function readStatus(text: string): Input | undefined {
   const [status, ...others] = new Set([...text.matchAll(statusForm)].map(([, logged, word = logged]) => word));

@@ -23,15 +23,20 @@ export function readRawRequest(text: string, scheme: 'http' | 'https' = 'http'):
   };
 }
 
-/** Header lines up to the first empty line. Joins lines that begin with white space (RFC 9112 §5.2). */
+/**
+ * Header lines up to the first empty line, which a tool may have filled with spaces. The value of a header that continues on
+ * further lines has its line breaks.
+ */
 export function readHeaderLines(lines: readonly string[]): readonly HeaderLine[] {
-  const end = lines.indexOf('');
+  const end = lines.findIndex((line) => line.trim() === '');
   const headers: HeaderLine[] = [];
   for (const line of lines.slice(0, end < 0 ? lines.length : end)) {
     const last = headers.at(-1);
     const colon = line.indexOf(':');
-    if (/^[ \t]/.test(line) && last !== undefined) headers.splice(-1, 1, [last[0], `${last[1]} ${line.trim()}`]);
-    else if (colon > 0) headers.push([line.slice(0, colon).trim(), line.slice(colon + 1).trim()]);
+    // The other part of a broken token.
+    const isPart = /^[\w.-]+$/.test(line) && /^(?:authorization|dpop)$/i.test(last?.[0] ?? '');
+    if (last !== undefined && (isPart || /^[ \t]/.test(line))) headers.splice(-1, 1, [last[0], `${last[1]}\n${line}`]);
+    else if (colon > 0) headers.push([line.slice(0, colon), line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '')]);
   }
   return headers;
 }

@@ -1,19 +1,15 @@
-import { isJsonObject, parseJsonObject } from '../../core/jose/json.ts';
+import { attempt } from '../../core/attempt.ts';
+import { isJsonObject } from '../../core/jose/json.ts';
 import { readCurls } from './curl.ts';
 import { findForeign } from './foreign-texts.ts';
 import { type EntryChoice, readHar } from './har.ts';
-import { type Input, type UnreadInput, unread } from './input.ts';
+import { type Input, joinHeader, joinHeaderLines, type UnreadInput, unread } from './input.ts';
 import { readJsonRequest } from './json-request.ts';
+import { findLogged, splitLogLines } from './log-lines.ts';
 import { readOtherText, unknownText } from './other-text.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
-import { type RepairedToken, repairToken } from './repair.ts';
-import { isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
-import { readTerminalLines } from './terminal-line.ts';
-
-export interface ReadInputOptions {
-  /** Entry of a HAR. */
-  readonly entry?: EntryChoice;
-}
+import { decodedPercent, decodePercent, type RepairedToken, repairToken } from './repair.ts';
+import { findDescription, isResponse, readResponse, readResponseBody } from './response.ts';
 
 const bearerValue = /^(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
 const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
@@ -28,7 +24,9 @@ const decodedToken = unread('This is a decoded token. Pipe in the encoded one: t
 const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
 const tokenLines = /^(?:ey[\w-]+\.[\w-]+\.[\w-]+\r?\n+)+(?=curl\s)/;
 /** A header, or its value, with nothing but credentials. */
-const credentialsOnly = /^(?:authorization: *)?(bearer|dpop) +(ey[\s\S]+)$/i;
+const credentialsOnly = /^(?:authorization: *)?(bearer|dpop)[ \t]*(\s*ey[\s\S]+)$/i;
+/** A prompt of cmd.exe, and an argument in the quotation marks of another shell. */
+const cmdQuotes = /^[a-z]:\\[^\n>]*>\s*curl\b[^\n"]* '/i;
 /** Lines that are all headers, and a header that requests have. */
 const headerLines = /^(?:(?:[<>] )?:?[a-z][a-z\d-]*:.*(?:\r?\n(?:[ \t].*)?)?)+$/i;
 const knownHeader =
@@ -42,32 +40,67 @@ export const emptyInput: UnreadInput = unread(
  * Recognises input by its first characters and reads it: a curl command, a HAR, a log line, an HTTP request, a response,
  * header lines, a token. One reader searches every other text. Any other word is treated as a token.
  */
-export function readInput(text: string, options: ReadInputOptions = {}): Input {
-  const input = readKnown(text, options);
+export function readInput(text: string, { entry }: { readonly entry?: EntryChoice } = {}): Input {
+  const read = readKnown(text, entry);
+  const isHidden =
+    'headers' in read && (elided.test(text) || hiddenValue.test(joinHeader(read.headers, 'authorization') ?? ''));
+  const input = isHidden ? shortened : joinAll(read);
   const isCall = 'calls' in input || 'fields' in input || ('headers' in input && anyToken.test(text));
   const foreign = isCall ? undefined : findForeign(text.slice(0, maxSearched));
   if (foreign === undefined) return input;
   return input.kind === 'response' ? { ...input, foreign } : readResponse(text.slice(0, maxSearched));
 }
 
+/** A value that a console has shortened, or a log has masked. */
+const hiddenValue = /^(?:\w+ +)?(?:ey[\w.-]*)?(?:…|\*{3,}|•{3,}|\[?<?(?:redacted|filtered|masked|hidden|sanitized)\b)/i;
+/** A string that Node has shortened when it printed an object. */
+const elided = /(?<=[\w-]{20}["'`])\.\.\. \d+ more characters/;
+const shortened = unread(
+  'The text has the token shortened or masked, so nothing can be said about it. Pipe in the token that was sent.',
+);
+
+function joinAll(input: Input): Input {
+  if ('calls' in input) return { ...input, calls: input.calls.map(joinHeaderLines) };
+  return 'headers' in input ? joinHeaderLines(input) : input;
+}
+
 const anyToken = /ey[\w-]+\.[\w-]+\./;
 /** Characters in which the refusal of another product is searched. */
 const maxSearched = 100_000;
 
-function readKnown(text: string, { entry }: ReadInputOptions): Input {
-  const trimmed = text.replace(/^\ufeff/, '').trim();
+/** A request says more than the log lines next to it. */
+function readKnown(text: string, entry: EntryChoice): Input {
+  const { logged, rest } = splitLogLines(text.replace(/^\ufeff/, '').trim());
+  if (logged === undefined) return readRequest(rest, entry);
+  if (!anyToken.test(rest)) return logged;
+  const read = readRequest(rest.trim(), entry);
+  const note = `the request, and not the log lines next to it (${logged.count})`;
+  return 'headers' in read ? { ...read, repairs: [...(read.repairs ?? []), { id: 'taken', note }] } : read;
+}
+
+function readRequest(trimmed: string, entry: EntryChoice): Input {
   if (trimmed === '') return emptyInput;
+  if (/^authorization(?:%3a|:(?:%20|\+))/i.test(trimmed)) {
+    const decoded = decodePercent(trimmed.replaceAll('+', '%20'));
+    const read = decoded === undefined ? emptyInput : readKnown(decoded, undefined);
+    return 'headers' in read ? { ...read, repairs: [decodedPercent, ...(read.repairs ?? [])] } : read;
+  }
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
-  if (isList(trimmed)) {
+  const entries: unknown = trimmed.startsWith('[') ? attempt(JSON.parse, trimmed) : undefined;
+  if (Array.isArray(entries)) {
+    // Logs of a cloud have the newest entry first or last.
+    const found = entries.map((each) => findLogged(each)).filter((each) => each !== undefined);
+    const fields = found.toSorted((one, other) => (String(one['time']) < String(other['time']) ? -1 : 1)).at(-1);
+    if (fields !== undefined) return { kind: 'log-line', fields, count: found.length };
     return unread('The input is a JSON array. Pipe in one HAR, one log line, or several lines of the log.');
   }
   if (notText.test(trimmed)) return unread('The input is binary. Export a HAR, or copy the request as text.');
   // `portcullis token --dpop` prints a token and a proof before the command.
   const command = trimmed.replace(tokenLines, '');
-  if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(command)) return readCurls(command);
-  const logged = readPrefixedLines(trimmed) ?? readTerminalLines(trimmed);
-  if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
+  if (traced === undefined && /^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(command)) return readCurls(command);
+  if (cmdQuotes.test(command))
+    return unread('cmd.exe has no single quotation marks: write "Authorization: Bearer <token>".');
   const plain = traced ?? joinNames(trimmed);
   if (isRawRequest(plain)) {
     const [request = '', ...responses] = plain.split(/\r?\n(?=HTTP\/\d)/);
@@ -107,26 +140,32 @@ function readAround(text: string): Input | undefined {
   return readOtherText(text);
 }
 
-function isList(text: string): boolean {
-  if (!text.startsWith('[')) return false;
-  try {
-    return Array.isArray(JSON.parse(text));
-  } catch {
-    return false;
-  }
-}
-
 /** The request in the output of `curl -v`; `undefined` for other input. */
 function readTrace(text: string): string | undefined {
-  const lines = text.split(/\r?\n/);
+  const lines = (readOffsets(text) ?? text).split(/\r?\n/);
   // After a redirect, or with a nonce, the last request is the one that failed.
   const first = lines.findLastIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
-  if (first < 0 || !/^[*<>{}] /.test(text)) return undefined;
+  if (first < 0 || !(/^[*<>{}] /.test(text) || /^(?:\*|==) /m.test(text))) return undefined;
   const end = lines.findIndex((line, index) => index > first && !line.startsWith('> '));
-  return lines
-    .slice(first, end < 0 ? lines.length : end)
-    .map((line) => line.slice(2))
-    .join('\n');
+  const sent = lines.slice(first, end < 0 ? lines.length : end);
+  const head = sent.map((line) => line.slice(2)).join('\n');
+  // An empty line before the last one is of a line break at the end of a header.
+  return head.replace(/\n\n/g, '\r\r\n');
+}
+
+/** The last request of `curl --trace-ascii`, whose lines have offsets and at most 64 characters, in the form of `curl -v`. */
+function readOffsets(text: string): string | undefined {
+  const block = text.split(/=> Send header[^\n]*\n/).at(-1) ?? '';
+  const lines: string[] = [];
+  let end = -1;
+  for (const [, offset = '', part = ''] of block.matchAll(/^([\da-f]{4,}): (.*?)\r?$/gm)) {
+    const at = Number.parseInt(offset, 16);
+    if (at === 0 && lines.length > 0) break;
+    if (at === end) lines.push(`${lines.pop()}${part}`);
+    else lines.push(`> ${part}`);
+    end = at + part.length;
+  }
+  return block === text ? undefined : lines.join('\n');
 }
 
 /** Joins a header and its value, which a browser copies as two lines. */
@@ -146,14 +185,8 @@ function schemeOfTrace(text: string): 'http' | 'https' {
 }
 
 function readJson(text: string, entry: EntryChoice): Input {
-  // The last line of a log is the newest.
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
-  const fields = lines.length > 1 && lines.every((line) => line.startsWith('{')) ? readLastRefusal(lines) : undefined;
-  if (fields !== undefined) return { kind: 'log-line', fields };
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
+  const value: unknown = attempt(JSON.parse, text);
+  if (value === undefined) {
     const repaired = repairToken(text);
     if (repaired !== undefined) return describeToken(repaired);
     if (decodedForm.test(text)) return decodedToken;
@@ -162,8 +195,8 @@ function readJson(text: string, entry: EntryChoice): Input {
     return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
-  const logged = findLogged(value);
-  if (logged !== undefined) return { kind: 'log-line', fields: logged };
+  const fields = findLogged(value);
+  if (fields !== undefined) return { kind: 'log-line', fields, count: 1 };
   if ('log' in value) return readHar(value, entry);
   const request = readJsonRequest(value);
   if (request !== undefined) {
@@ -172,39 +205,11 @@ function readJson(text: string, entry: EntryChoice): Input {
   }
   const sent = readOtherText(text);
   if ('headers' in sent && sent.kind !== 'token') return sent;
-  if (isResponseBody(value)) return readResponseBody(value);
+  const { description, ...body } = readResponseBody(value);
+  if (description !== undefined || typeof value['error'] === 'string') {
+    return { ...body, description: findDescription(text) ?? description };
+  }
   if (decodedForm.test(text)) return decodedToken;
   if (sent !== unknownText) return sent;
   return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');
-}
-
-/** Levels of JSON around a log line, such as of Docker, CloudWatch or a cloud's log explorer. */
-const maxWrappers = 4;
-
-/** Finds the log line of a refusal in an object: itself, or a member that is an object or JSON. */
-function findLogged(value: unknown, depth = 0): Readonly<Record<string, unknown>> | undefined {
-  const object = typeof value === 'string' && value.startsWith('{') ? parseJsonObject(Buffer.from(value)) : value;
-  if (!isJsonObject(object) || depth > maxWrappers) return undefined;
-  if (hasReason(object)) return object;
-  for (const member of Object.values(object)) {
-    const found = findLogged(member, depth + 1);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-/** Log lines after a prefix of Docker, journald and others. */
-function readPrefixedLines(text: string): Input | undefined {
-  const lines = text.split(/\r?\n/).flatMap((line) => /^[^{]{1,200}(\{"time":.*\})\s*$/.exec(line)?.[1] ?? []);
-  const fields = readLastRefusal(lines);
-  return fields === undefined ? undefined : { kind: 'log-line', fields };
-}
-
-function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unknown>> | undefined {
-  return lines.map((line) => findLogged(line)).findLast((fields) => fields !== undefined);
-}
-
-/** Reports whether a log line is of a refusal, or of one that report mode prevented. */
-function hasReason(fields: Readonly<Record<string, unknown>>): boolean {
-  return [fields['reason'], fields['would_refuse']].some((reason) => typeof reason === 'string');
 }

@@ -25,9 +25,11 @@ export function decodePercent(text: string): string | undefined {
   }
 }
 
-/** Removes line breaks, their quotation (`> `) and white space. */
+export const decodedPercent = { id: 'percent_encoding', note: 'decoded percent-encoding' } as const;
+
+/** Removes line breaks, their quotation (`> `), the mark of quoted-printable before them, and white space. */
 function joinLines(text: string): string | undefined {
-  return /\s/.test(text) ? text.replace(/\s+(?:> ?)*/g, '') : undefined;
+  return /\s/.test(text) ? text.replace(/(?:=(?=\r?\n))?\s+(?:> ?)*/g, '') : undefined;
 }
 
 /** Something that copying does to a token. */
@@ -49,8 +51,7 @@ const repairs: readonly Repair[] = [
     apply: (text) => /^["'`“‘](.*)["'`”’]$/.exec(text)?.[1],
   },
   {
-    id: 'percent_encoding',
-    note: 'decoded percent-encoding',
+    ...decodedPercent,
     apply: (text) => (/%[\da-f]{2}/i.test(text) ? decodePercent(text) : undefined),
   },
 ];

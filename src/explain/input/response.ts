@@ -1,3 +1,4 @@
+import { attempt } from '../../core/attempt.ts';
 import { type Failure, failures, type Reason } from '../../core/failures.ts';
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import { findForeign } from './foreign-texts.ts';
@@ -19,12 +20,13 @@ export function readResponse(text: string): ResponseInput {
   const [, challenge] =
     /^(?:< )?www-authenticate:/im.test(text) || !/^(?:< )?HTTP/i.test(text) ? (challengeLine.exec(text) ?? []) : [];
   const id = idForm.test(text) ? text : /^(?:< )?x-request-id: *(\S+)/im.exec(text)?.[1];
-  const body = readBody(/(?:^|\n)(\{[\s\S]*\})\s*(?:\* [^\n]*\s*)?$/.exec(text)?.[1]);
+  const [, json = ''] = /(?:^|\n)(\{[\s\S]*\})\s*(?:\* [^\n]*\s*)?$/.exec(text) ?? [];
+  const body: unknown = attempt(JSON.parse, json);
   const foreign = findForeign(text);
   const parameter = (name: string): string | undefined =>
     new RegExp(`\\b${name}="([^"]*)"`, 'i').exec(challenge ?? '')?.[1];
   return {
-    ...readResponseBody(body),
+    ...readResponseBody(isJsonObject(body) ? body : {}),
     ...(status !== undefined && { status: Number(status) }),
     ...(challenge !== undefined && { error: parameter('error') ?? null }),
     ...(parameter('error_description') !== undefined && { description: parameter('error_description') }),
@@ -50,10 +52,6 @@ export function readResponseBody(body: JsonObject): ResponseInput {
   };
 }
 
-export function isResponseBody({ error, error_description: described, detail, message }: JsonObject): boolean {
-  return [error, described, detail, message].some((each) => typeof each === 'string');
-}
-
 export function findReasons({ status, error, description }: ResponseInput): readonly Reason[] {
   if (status === undefined && error === undefined && description === undefined) return [];
   const all = Object.entries(failures) as readonly (readonly [Reason, Failure])[]; // the entries of the table
@@ -74,13 +72,4 @@ export function findReasons({ status, error, description }: ResponseInput): read
 export function findDescription(text: string): string | undefined {
   const all = Object.values(failures).map(({ description }) => description);
   return all.filter((each) => text.includes(each)).toSorted((a, b) => b.length - a.length)[0];
-}
-
-function readBody(text: string | undefined): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text ?? '{}');
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
 }

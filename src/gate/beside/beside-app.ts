@@ -1,6 +1,6 @@
-import { type IsTrusted, parseForwardedScheme } from '../../core/http/external-url.ts';
+import { type IsTrusted, parseForwardedScheme, parseTrust } from '../../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
-import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
+import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import type { Refusal } from '../../core/refusal/refusal.ts';
 import { Refused } from '../../core/refused.ts';
 import {
@@ -11,20 +11,21 @@ import {
   type Exchange,
   plainError,
 } from '../../server/http/exchange.ts';
+import type { Settings } from '../../server/settings/settings.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { describeTarget } from '../match/request-target.ts';
 
-export interface BesideAppOptions {
+interface BesideAppOptions {
   /** The active gate; a request keeps its gate across a reload. */
   readonly current: () => Gate;
-  readonly isTrusted: IsTrusted;
-  readonly errorBody: ErrorBodyFormat;
   readonly note: NoteDecision;
+  readonly settings: Settings;
 }
 
 /** Creates the app for proxies: it responds with 200 and the identity headers, or with the complete refusal. */
-export function createBesideApp({ current, isTrusted, errorBody, note }: BesideAppOptions): App {
-  const notFound = plainError(errorBody, 404);
+export function createBesideApp({ current, note, settings }: BesideAppOptions): App {
+  const isTrusted = readTrust(settings);
+  const notFound = plainError(errorBodyFormats[settings.errorBody], 404);
   // Equal facts produce the same refusal object, and one caller the same list of headers.
   const refused: Readonly<Record<Subrequest, WeakMap<Refusal, Answer>>> = {
     'forward-auth': new WeakMap(),
@@ -73,6 +74,12 @@ export function createBesideApp({ current, isTrusted, errorBody, note }: BesideA
   };
 }
 
+/** Reads the trusted peers. The rights of a unix socket's file choose its peers, which have no address. */
+function readTrust({ trustProxy, host }: Settings): IsTrusted {
+  const isTrusted = parseTrust(trustProxy);
+  return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
+}
+
 const overTls: Connection = { encrypted: true };
 const overTcp: Connection = { encrypted: false };
 
@@ -83,8 +90,8 @@ type Subrequest =
   | 'ext-authz';
 
 const extAuthzPrefix = '/ext-authz';
-// RFC 9110 §9.1, with a limit that every registered method meets.
-const methodGrammar = /^[\w!#$%&'*+.^`|~-]{1,64}$/;
+// RFC 9110 §9.1, with a limit that every registered method meets; without `post`, which some frameworks read as `POST`.
+const methodGrammar = /^[A-Z\d!#$%&'*+.^_`|~-]{1,64}$/;
 // Node joins two lines of one header with a comma and a space, and no URL contains a space.
 const targetGrammar = /^\/[\x21-\x7e]*$/;
 const hostGrammar = /^[\w~.:[\]-]+$/;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ResourceRequest } from '../../core/http/request.ts';
 import { isInexact, isJsonObject, type JsonObject, parseJsonObject } from '../../core/jose/json.ts';
 import { readRegistered } from '../../core/token/claims.ts';
+import { foldHeaderName } from '../identity/identity-headers.ts';
 import { readOfferedToken } from '../match/request-target.ts';
 import { addConnectionOptions, findHeaderActions } from '../proxy/headers.ts';
 
@@ -73,6 +74,15 @@ export function measure(value: unknown): ConditionSize {
 
 /** Headers of authentication: no condition reads them. */
 const hidden: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'dpop', 'cookie']);
+
+/** Finds a line that CGI reads as a header which the condition names in another spelling: `X_App` for `x-app`. */
+export function findAlias({ headers }: ResourceRequest, words: ReadonlySet<string>): string | undefined {
+  for (const [name] of headers.entries?.() ?? []) {
+    const [lower, folded] = [name.toLowerCase(), foldHeaderName(name)];
+    if (folded !== lower && words.has(folded) && !words.has(lower)) return lower;
+  }
+  return undefined;
+}
 
 /** Reads the headers that the upstream gets from the client; `ours` are the headers that the gate sets. */
 export function readHeaders({ headers }: ResourceRequest, ours: readonly string[]): ReadonlyMap<string, string> {

@@ -8,7 +8,7 @@ import { ConditionCall } from '../match/condition-call.ts';
 import { type Expr, openCel } from './cel.ts';
 import { type Cel, writeTimestamp } from './cel-functions.ts';
 import { ConditionError, type ConditionPath, type ConditionReading, checkCondition } from './condition-check.ts';
-import { addSizes, type ConditionSize, measure, readHeaders, writeClaims } from './condition-values.ts';
+import { addSizes, type ConditionSize, findAlias, measure, readHeaders, writeClaims } from './condition-values.ts';
 
 const maxBytes = 4096;
 /** Steps of comprehensions within each other. */
@@ -48,6 +48,9 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
   const { operands, run } = parseCondition(text, names);
   const reads = [...new Map(operands.flatMap((each) => each.reads).map((path) => [showPath(path), path])).values()];
   const members = new Set(reads.flatMap(([variable, member = '']) => (variable === 'request' ? [member] : [])));
+  const words = new Set(members.has('headers') ? text.toLowerCase().match(/[\w-]+/g) : []);
+  const aliasOf = ({ conditionCall }: PolicyFacts): string | undefined =>
+    words.size > 0 && conditionCall instanceof ConditionCall ? findAlias(conditionCall.request, words) : undefined;
   const readsRequest = reads.some(([variable]) => variable !== 'token');
   const depth = Math.max(...operands.map((each) => each.depth));
   const literals = Math.max(...operands.map((each) => each.literals));
@@ -97,11 +100,14 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     const token = readToken(facts);
     if (token.outcome !== undefined) return token.outcome;
     const variables = writeVariables(facts);
-    const outcome = findExcess(token, variables) === undefined && isTrue(run, variables);
+    const isReadable = aliasOf(facts) === undefined && findExcess(token, variables) === undefined;
+    const outcome = isReadable && isTrue(run, variables);
     if (!readsRequest) token.outcome = outcome;
     return outcome;
   };
   const compare = (facts: PolicyFacts): Comparison => {
+    const alias = aliasOf(facts);
+    if (alias !== undefined) return { expected: 'one spelling of each header', received: alias };
     const variables = writeVariables(facts);
     const excess = findExcess(readToken(facts), variables);
     if (excess !== undefined) {

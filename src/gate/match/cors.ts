@@ -1,12 +1,7 @@
 import type { ResourceRequest } from '../../core/http/request.ts';
 import type { HeaderList } from '../../server/http/exchange.ts';
 
-export interface GateCors {
-  allows(origin: string): boolean;
-  describe(request: ResourceRequest): HeaderList;
-  /** Headers of a response to a preflight (Fetch Standard, CORS-preflight fetch). */
-  describePreflight(request: ResourceRequest): HeaderList;
-}
+export type GateCors = ReturnType<typeof createGateCors>;
 
 export interface GateCorsOptions {
   /** Compared exactly; The value `*` allows every origin. */
@@ -17,10 +12,10 @@ export interface GateCorsOptions {
 // A response depends on the origin even if it does not allow it.
 const vary = ['vary', 'Origin'];
 const expose = ['access-control-expose-headers', 'WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id'];
-/** Values that a browser sends: methods, and lists of header names. */
-const requested = /^[\w!#$%&'*+.^`|~, -]{1,2048}$/;
+/** A method, or the name of a header (RFC 9110 §5.6.2). */
+const token = /^[\w!#$%&'*+.^`|~-]{1,2048}$/;
 
-export function createGateCors({ origins, credentials = false }: GateCorsOptions): GateCors {
+export function createGateCors({ origins, credentials = false }: GateCorsOptions) {
   const allowed = new Set(origins);
   const allowsAll = allowed.has('*');
   const allows = (origin: string): boolean => origin !== '' && (allowsAll || allowed.has(origin));
@@ -35,12 +30,14 @@ export function createGateCors({ origins, credentials = false }: GateCorsOptions
   return {
     allows,
     describe,
-    describePreflight(request) {
-      const echo = (name: 'method' | 'headers'): HeaderList => {
-        const value = request.headers.get(`access-control-request-${name}`) ?? '';
-        return requested.test(value) ? [`access-control-allow-${name === 'method' ? 'methods' : name}`, value] : [];
-      };
-      return [...describe(request), ...echo('method'), ...echo('headers'), 'access-control-max-age', '600'];
+    /** Headers of a response to a preflight (Fetch Standard, CORS-preflight fetch). */
+    describePreflight(request: ResourceRequest): HeaderList {
+      const read = (name: string): string => request.headers.get(`access-control-request-${name}`) ?? '';
+      const [method, headers] = [read('method'), read('headers')];
+      const isList = headers.length <= 2048 && headers.split(',').every((name) => token.test(name.trim()));
+      const methods = token.test(method) ? ['access-control-allow-methods', method] : [];
+      const names = isList ? ['access-control-allow-headers', headers] : [];
+      return [...describe(request), ...methods, ...names, 'access-control-max-age', '600'];
     },
   };
 }

@@ -111,12 +111,18 @@ class RequestView implements ResourceRequest {
 
 export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Treatment {
   const { access, preflight } = rule;
-  if (access === 'open' || access === 'deny') return access;
+  if (access === 'open') return access;
+  if (isDenied(rule, request.method)) return 'deny';
   if (isCorsPreflight || (preflight === 'allow' && readPlannedMethod(request) !== undefined)) return 'preflight';
   const offered = rule.webSocketToken && readHandshakeToken(request);
   if (offered !== undefined && offered.token === undefined) return 'ambiguous';
   if (access === 'optional' && isAnonymous(request)) return 'anonymous';
   return 'judge';
+}
+
+/** Reports whether a rule denies a method. The response to TRACE would show the client what the gate sends to the upstream. */
+export function isDenied({ access, exchange, assertion }: Rule, method: unknown): boolean {
+  return access === 'deny' || (method === 'TRACE' && (exchange ?? assertion) !== undefined);
 }
 
 /** Reads the planned method of a CORS preflight, which has no body; `undefined` for any other request (Fetch Standard). */

@@ -1,12 +1,11 @@
-import type { IsTrusted, ReadClientAddress, ReadExternalUrl } from '../../core/http/external-url.ts';
+import { createReadClientAddress, createReadExternalUrl, parseTrust } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 import { HeldBody } from '../../core/mcp/held-body.ts';
 import { readNodeMessage } from '../../core/mcp/node-message.ts';
 import type { ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
-import { followAccess } from '../../core/resource-server/access.ts';
+import { followAccess, type TokenEnd } from '../../core/resource-server/access.ts';
 import { readRequestId } from '../../core/resource-server/events.ts';
-import type { TokenEnd } from '../../core/resource-server/token-watch.ts';
 import {
   Answer,
   answerRefusal,
@@ -19,7 +18,8 @@ import {
   type Wire,
 } from '../../server/http/exchange.ts';
 import { propagateTrace } from '../../server/observation/traces.ts';
-import type { SettingNames } from '../../server/settings/setting-names.ts';
+import { nameSettings } from '../../server/settings/setting-names.ts';
+import type { Settings } from '../../server/settings/settings.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { readOfferedToken } from '../match/request-target.ts';
 import type { Rule } from '../match/rules.ts';
@@ -29,18 +29,11 @@ import { createExamine, type ReverseProxy } from './reverse-proxy.ts';
 import { isRepeatable } from './upstream.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
 
-export interface GateProxyAppOptions {
+interface GateProxyAppOptions {
   /** The active gate and its upstreams, which a reload replaces together; a request keeps both across a reload. */
   readonly current: () => { readonly gate: Gate; readonly upstreams: UpstreamMap };
-  readonly readExternalUrl: ReadExternalUrl;
-  readonly isTrusted: IsTrusted;
-  readonly readClientAddress: ReadClientAddress;
   readonly note: NoteDecision;
-  readonly names: SettingNames;
-  /** Time without a byte of a message of MCP, after which it is refused. */
-  readonly uploadMilliseconds: number;
-  /** Share of the limit on messages that one client may use. */
-  readonly peerShare: number;
+  readonly settings: Settings;
   /** Called for each tunnel and event stream that ends with its token. */
   readonly onStreamEnd: (cause: TokenEnd) => void;
 }
@@ -95,8 +88,12 @@ function replaceToken(
   return { ...forwarding, authorization: `Bearer ${exchanged.token}`, repeat };
 }
 
-export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
-  const { current, readExternalUrl, isTrusted, readClientAddress, note, names } = options;
+export function createGateProxyApp({ current, note, settings, onStreamEnd }: GateProxyAppOptions): StreamApp {
+  const { trustProxy, peerShare, uploadTimeout } = settings;
+  const isTrusted = parseTrust(trustProxy);
+  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readClientAddress = createReadClientAddress(trustProxy);
+  const names = nameSettings(settings);
   const examine = createExamine();
   const nameClient = ({ request, connection }: Exchange): string => namePeer(readClientAddress(request, connection));
 
@@ -115,7 +112,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
         until,
         end(cause) {
           exchange.context = { ...exchange.context, ended: cause };
-          options.onStreamEnd(cause);
+          onStreamEnd(cause);
           end();
         },
       });
@@ -135,12 +132,9 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     if (proxy === undefined) return refuse(exchange, gate.refuse(new Refused('unexpected'), request));
     exchange.context = { ...exchange.context, upstream };
     wire.onForward();
+    const { incoming, outgoing, takeSocket } = wire;
     const forwarding: Forwarding = {
-      incoming: wire.incoming,
-      outgoing: wire.outgoing,
-      takeSocket: wire.takeSocket,
-      held,
-      externalUrl,
+      ...{ incoming, outgoing, takeSocket, held, externalUrl },
       identity: admission.identity,
       isPeerTrusted: isTrusted(connection.remoteAddress),
       client: nameClient(exchange),
@@ -154,7 +148,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       followToken: followToken(admission, exchange),
       refuse(error) {
         held?.release();
-        sendAnswer(refuse(exchange, gate.refuse(error, exchange.request, rule)), wire.outgoing, id);
+        sendAnswer(refuse(exchange, gate.refuse(error, exchange.request, rule)), outgoing, id);
       },
       onCut: (error) => noteRefusal(exchange, error, names),
       onDone: () => wire.onDone(),
@@ -171,8 +165,8 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     let held: HeldBody | undefined;
     const decision = await gate.decide(exchange.request, exchange.connection, {
       readMessage() {
-        held = new HeldBody({ client: nameClient(exchange), share: options.peerShare });
-        return readHeldMessage(wire, held, options.uploadMilliseconds);
+        held = new HeldBody({ client: nameClient(exchange), share: peerShare });
+        return readHeldMessage(wire, held, uploadTimeout * 1000);
       },
     });
     exchange.request = decision.request;
@@ -185,9 +179,9 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
   };
 }
 
-function readHeldMessage({ incoming, outgoing }: Wire, held: HeldBody, idleMilliseconds: number): Promise<ReadMessage> {
+function readHeldMessage({ incoming, outgoing }: Wire, held: HeldBody, maxMilliseconds: number): Promise<ReadMessage> {
   return readNodeMessage(incoming, held, {
-    idleMilliseconds,
+    maxMilliseconds,
     onBegin() {
       if (/^100-continue$/i.test(incoming.headers.expect ?? '')) outgoing.writeContinue();
     },

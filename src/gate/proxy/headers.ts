@@ -188,7 +188,7 @@ export function readTrailers(
 }
 
 const untrailed =
-  /^(?:content-|if-|accept|cookie|set-cookie|www-authenticate|cache-control|pragma|range|max-forwards|age|date|expires|location|retry-after|vary|warning|trailer$)/;
+  /^(?:content-|if-|accept|cookie|set-cookie|www-authenticate|cache-control|pragma|range|max-forwards|age|date|expires|location|mcp-|retry-after|vary|warning|trailer$)/;
 
 /** Reports whether a field is allowed in trailers: not for framing, routing, authentication or control (RFC 9110 §6.5.1). */
 export function isTrailer(name: string): boolean {

@@ -9,7 +9,7 @@ import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Forwarding, type Framing, type RequestHead, readFraming } from './request-head.ts';
 import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
-import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
+import { openUpstream, type UpstreamOptions } from './upstream.ts';
 
 export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'tls' | 'onReachable'> {
   /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
@@ -25,14 +25,7 @@ export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 
   readonly onHead?: ResponseWriterOptions['onHead'];
 }
 
-export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | 'close'> {
-  readonly examine: Examine;
-  /** Forwards one examined request and its response. Never throws. */
-  forward(forwarding: Forwarding, framing: Framing): void;
-  inFlight(): number;
-  /** Closes every connection once the requests in flight have finished. */
-  retire(): void;
-}
+export type ReverseProxy = Awaited<ReturnType<typeof createReverseProxy>>;
 
 const defaultMaxInFlight = 4096;
 
@@ -40,7 +33,7 @@ const defaultMaxInFlight = 4096;
  * Creates a streaming HTTP/1.1 reverse proxy to one upstream without cache or buffering. Rejects with `TypeError`
  * for an upstream that is not an address.
  */
-export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
+export async function createReverseProxy(options: ReverseProxyOptions) {
   const { maxInFlight = defaultMaxInFlight, share = 1, tunnelTimeout = 3600 } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
   const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, ...options });
@@ -70,8 +63,8 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   };
 
   return {
-    examine: createExamine(),
-    forward(forwarding, framing) {
+    /** Forwards one examined request and its response. Never throws. */
+    forward(forwarding: Forwarding, framing: Framing): void {
       const { client } = forwarding;
       const ofClient = inFlightOf.get(client) ?? 0;
       const isBusy = inFlight >= maxInFlight;
@@ -97,7 +90,8 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       }
     },
     inFlight: () => inFlight,
-    retire() {
+    /** Closes every connection once the requests in flight have finished. */
+    retire(): void {
       isRetired = true;
       if (inFlight === 0) close();
     },
@@ -106,15 +100,13 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
 }
 
 /**
- * Reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
+ * Creates the function that reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
  * iteration in which the request arrived. A refusal closes the connection, because its next bytes are not trustworthy.
  */
-export type Examine = (incoming: IncomingMessage, outgoing: ServerResponse) => Framing | Refused;
-
-export function createExamine(): Examine {
+export function createExamine() {
   /** Refusals by connection with an ambiguous request. */
   const doubtful = new WeakMap<Socket, Refused>();
-  return (incoming, outgoing) => {
+  return (incoming: IncomingMessage, outgoing: ServerResponse): Framing | Refused => {
     const { socket } = incoming;
     const framing = doubtful.get(socket) ?? readFraming(incoming);
     if (framing instanceof Refused) {

@@ -31,25 +31,7 @@ export interface UpstreamTls {
   readonly serverName?: string | undefined;
 }
 
-export interface Upstream {
-  /** Opens a connection; its TLS handshake may still be in flight. */
-  open(): Socket;
-  /** Clients for requests without a body, the fastest. */
-  readonly pool: Pool;
-  /** Client for bodies with trailers and `Expect: 100-continue`, which the pool does not support. */
-  readonly agent: Agent;
-  /** Creates the client of one connection that is not shared. It stays idle without a limit. */
-  createOwnAgent(): Agent;
-  readonly timeoutMilliseconds: number;
-  readonly uploadMilliseconds: number;
-  /** Opens and closes one connection, to find out if the upstream is reachable. */
-  probe(): void;
-  /** Result of the last connection; true before the first. */
-  isReachable(): boolean;
-  /** Called for each response: only then is a connection over TLS surely accepted. */
-  noteResponse(): void;
-  close(): void;
-}
+export type Upstream = Awaited<ReturnType<typeof openUpstream>>;
 
 /** A request in flight to an upstream. */
 export interface ForwardJob {
@@ -71,7 +53,7 @@ const maxIdleMilliseconds = 60_000;
 export const maxResponseHeaderBytes = 64 * 1024;
 
 /** Loads the client and creates the pools; opens no connection. */
-export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
+export async function openUpstream(options: UpstreamOptions) {
   const { timeout, uploadTimeout } = options;
   const address = parseUpstream(options.upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
@@ -84,6 +66,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     if (isReachable !== before) options.onReachable?.(cause);
   };
   const connected = address.isTls ? 'secureConnect' : 'connect';
+  /** Opens a connection; its TLS handshake may still be in flight. */
   const open = (): Socket => {
     const socket = connectTo();
     let isOpen = false;
@@ -97,23 +80,8 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     });
     return socket;
   };
-  /** Resolves once the connection, and its TLS session, is open. */
-  const awaitOpen = (socket: Socket): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const late = Object.assign(new Error('The upstream has not accepted the connection.'), { code: 'ETIMEDOUT' });
-      const deadline = setTimeout(() => socket.destroy(late), timeoutMilliseconds);
-      socket.once(connected, () => {
-        clearTimeout(deadline);
-        resolve();
-      });
-      socket.on('error', reject);
-      // The only event if it was discarded before.
-      socket.once('close', () => {
-        clearTimeout(deadline);
-        reject(new Error('The connection was closed.'));
-      });
-    });
-  const pool = await createPool(open, awaitOpen, {
+  const awaitConnected = (socket: Socket): Promise<void> => awaitOpen(socket, connected, timeoutMilliseconds);
+  const pool = await createPool(open, awaitConnected, {
     pipelining: 1,
     headersTimeout: timeoutMilliseconds,
     bodyTimeout: 0, // the writer of the response has its limit
@@ -126,27 +94,50 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     agent.createConnection = open;
     return agent;
   };
+  /** Client for bodies with trailers and `Expect: 100-continue`, which the pool does not support. */
   const agent = createAgent({ timeout: idleMilliseconds });
   return {
     ...{ open, pool, agent, timeoutMilliseconds },
+    /** Creates the client of one connection that is not shared. It stays idle without a limit. */
     createOwnAgent: () => createAgent({ maxSockets: 1 }),
     uploadMilliseconds: uploadTimeout * 1000,
-    probe() {
+    /** Opens and closes one connection, to find out if the upstream is reachable. */
+    probe(): void {
       const socket = open();
-      awaitOpen(socket).then(
+      awaitConnected(socket).then(
         () => socket.destroy(),
         () => {},
       );
     },
+    /** Result of the last connection; true before the first. */
     isReachable: () => isReachable,
-    noteResponse() {
+    /** Called for each response: only then is a connection over TLS surely accepted. */
+    noteResponse(): void {
       if (!isReachable) note();
     },
-    close() {
+    close(): void {
       agent.destroy();
       pool.close();
     },
   };
+}
+
+/** Resolves once the connection, and its TLS session, is open, which the event reports. */
+function awaitOpen(socket: Socket, event: 'connect' | 'secureConnect', milliseconds: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = Object.assign(new Error('The upstream has not accepted the connection.'), { code: 'ETIMEDOUT' });
+    const deadline = setTimeout(() => socket.destroy(late), milliseconds);
+    socket.once(event, () => {
+      clearTimeout(deadline);
+      resolve();
+    });
+    socket.on('error', reject);
+    // The only event if it was discarded before.
+    socket.once('close', () => {
+      clearTimeout(deadline);
+      reject(new Error('The connection was closed.'));
+    });
+  });
 }
 
 /** TCP connections below TLS: only these can be reset. */
@@ -222,32 +213,19 @@ export interface PooledClient {
   handler?: { drain(): void; receive(chunk: Buffer): void } | undefined;
 }
 
-export interface Pool {
-  take(): PooledClient;
-  /** Returns a client without a connection. */
-  create(): PooledClient;
-  release(pooled: PooledClient): void;
-  /** Ends a client whose response is over, and resets its connection; the response must not be paused. */
-  reset(pooled: PooledClient): void;
-  discard(pooled: PooledClient): void;
-  close(): void;
-}
-
 /** Hides the one error that undici treats as the end of a response without a length. */
 function hideReset(error: NodeJS.ErrnoException): void {
   if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
 }
 
-async function createPool(
-  open: () => Socket,
-  awaitOpen: (socket: Socket) => Promise<void>,
-  options: Client.Options,
-): Promise<Pool> {
+/** Creates the clients for requests without a body, the fastest. */
+async function createPool(open: () => Socket, awaitOpen: (socket: Socket) => Promise<void>, options: Client.Options) {
   const { Client } = await import('undici');
   const all = new Set<PooledClient>();
   /** The last one is taken first, so that those that are not needed close when idle for long. */
   const idle: PooledClient[] = [];
 
+  /** Returns a client without a connection. */
   const create = (): PooledClient => {
     const pooled: PooledClient = {
       // Always http: with https, undici opens another connection for each Host.
@@ -285,13 +263,14 @@ async function createPool(
   return {
     take: () => idle.pop() ?? create(),
     create,
-    release: (pooled) => void idle.push(pooled),
-    reset(pooled) {
+    release: (pooled: PooledClient) => void idle.push(pooled),
+    /** Ends a client whose response is over, and resets its connection; the response must not be paused. */
+    reset(pooled: PooledClient): void {
       if (pooled.socket !== undefined) resetConnection(pooled.socket);
       discard(pooled);
     },
     discard,
-    close() {
+    close(): void {
       for (const pooled of all) discard(pooled);
     },
   };

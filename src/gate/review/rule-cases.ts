@@ -6,6 +6,7 @@ import { isJsonObject } from '../../core/jose/json.ts';
 import { thumbprint } from '../../core/jose/jwk.ts';
 import { signCompact } from '../../core/jose/sign.ts';
 import { createProof, type KeyPair, makeKeyPair } from '../../core/jose/signed-proof.ts';
+import { findLikeliest } from '../../core/likeliest-name.ts';
 import { createResourceServer } from '../../core/resource-server/resource-server.ts';
 import { type ClaimPath, listPaths } from '../../core/token/grants.ts';
 import { trustEntry } from '../../server/process/open-resource-server.ts';
@@ -160,13 +161,42 @@ export function readCases(file: RulesFile): CasesResult {
     const cases = result.output.map((sample, index) => ({ line: locate([...root, index]).line, sample }));
     return { kind: 'cases', cases };
   }
-  for (const steps of result.issues.map(stepsOf)) report(locate([...root, ...steps]), describeFix(steps));
+  for (const issue of result.issues) {
+    const steps = stepsOf(issue);
+    report(locate([...root, ...steps]), describeFix(steps, issue.input));
+  }
   return { kind: 'problems', problems };
 }
 
-function describeFix([, name]: readonly Step[]): string {
+const wordsOf = (name: string): readonly string[] =>
+  name
+    .toLowerCase()
+    .split('_')
+    .map((word) => word.replace(/s$/, ''));
+
+/** Returns the reasons that were probably meant: a misspelled one, or the two that share the rarest word. */
+function findMeant(written: string): readonly string[] {
+  const likeliest = findLikeliest(written, expectations, 4);
+  if (likeliest !== undefined) return [likeliest];
+  const words = wordsOf(written);
+  const count = (word: string): number => expectations.filter((each) => wordsOf(each).includes(word)).length;
+  const related = expectations.flatMap((each) => {
+    const shared = wordsOf(each).filter((word) => words.includes(word));
+    return shared.length === 0 ? [] : [{ each, rarity: Math.min(...shared.map(count)) }];
+  });
+  return related
+    .toSorted((a, b) => a.rarity - b.rarity)
+    .slice(0, 2)
+    .map(({ each }) => each);
+}
+
+function describeFix([, name]: readonly Step[], written: unknown): string {
+  const meant = name === 'expect' && typeof written === 'string' ? findMeant(written) : [];
+  if (meant.length > 0) return `"expect" has no such reason. Did you mean ${meant.join(' or ')}?`;
   if (name === undefined) return `The file does not contain cases. ${shape}`;
-  return typeof name === 'string' && Object.hasOwn(fixes, name)
-    ? `"${name}" is missing or not valid. ${fixes[name]}`
-    : `A case has no member "${name}". Write any of: ${Object.keys(fixes).join(', ')}.`;
+  if (Object.hasOwn(fixes, name)) return `"${name}" is missing or not valid. ${fixes[`${name}`]}`;
+  const likeliest = findLikeliest(`${name}`, Object.keys(fixes), 1);
+  const fix =
+    likeliest === undefined ? `Write any of: ${Object.keys(fixes).join(', ')}.` : `Did you mean "${likeliest}"?`;
+  return `A case has no member "${name}". ${fix}`;
 }

@@ -6,7 +6,7 @@ import type { Rule, Rules } from '../match/rules.ts';
 
 export interface RuleRanking {
   readonly matching: readonly Rule[];
-  /** Rules that would match with another method or host. */
+  /** Rules that would match with another method, path or host; the nearest first. */
   readonly near: readonly { readonly rule: Rule; readonly why: string }[];
 }
 
@@ -24,16 +24,19 @@ export function rankRules({ rules }: Pick<Rules, 'rules'>, request: ResourceRequ
   }
   const near = rules.flatMap((rule) => {
     if (matching.includes(rule)) return [];
-    const { methods, hosts } = rule.pattern;
+    const { methods, hosts, segments } = rule.pattern;
     const find = (changed: Partial<Rule['pattern']>) =>
       findAmong([{ ...rule, pattern: { ...rule.pattern, ...changed } }], (matcher) =>
         matcher.find(host, path.segments, request.method),
       );
-    if (methods.length > 0 && find({ methods: [] })) return [{ rule, why: `it is for ${methods.join(', ')}` }];
-    if (hosts.length > 0 && find({ hosts: [] })) return [{ rule, why: `it is for ${rule.hosts.join(', ')}` }];
+    if (methods.length > 0 && find({ methods: [] })) return [{ rule, why: `it is for ${methods.join(', ')}`, far: 0 }];
+    const isNear = hosts.length > 0 || (segments.length > 0 && segments[0] === path.segments[0]);
+    const isOfHost = matching.length === 0 && isNear && find({ methods: [], segments: [], hasRest: true });
+    if (isOfHost) return [{ rule, why: `it is for the path ${rule.path}`, far: 1 }];
+    if (hosts.length > 0 && find({ hosts: [] })) return [{ rule, why: `it is for ${rule.hosts.join(', ')}`, far: 2 }];
     return [];
   });
-  return { matching, near: near.slice(0, maxRules) };
+  return { matching, near: near.toSorted((a, b) => a.far - b.far).slice(0, maxRules) };
 }
 
 function findAmong(
@@ -54,6 +57,12 @@ export function describeSpecificity({ pattern, hosts, path }: Rule): string {
   return `${host}, path ${path}, ${pattern.methods.length === 0 ? 'any method' : `methods ${pattern.methods.join(', ')}`}`;
 }
 
+/** Describes the rules that nearly match a request; empty without any. */
+export function describeNear(rules: Pick<Rules, 'rules'>, request: ResourceRequest): string {
+  const near = rankRules(rules, request)?.near ?? [];
+  return near.map(({ rule, why }) => `${rule.id} (${why})`).join('; ');
+}
+
 /** Adds to each refusal without a rule the rules that nearly match, for the console. */
 export function watchWithNearRules(
   watch: WatchRequest | undefined,
@@ -61,11 +70,8 @@ export function watchWithNearRules(
 ): WatchRequest | undefined {
   if (watch === undefined) return undefined;
   return (exchange, status, milliseconds) => {
-    const near = exchange.reason === 'no_rule' ? (rankRules(current(), exchange.request)?.near ?? []) : [];
-    if (near.length > 0) {
-      const nearest = near.map(({ rule, why }) => `${rule.id} (${why})`).join('; ');
-      exchange.context = { ...exchange.context, nearest };
-    }
+    const nearest = exchange.reason === 'no_rule' ? describeNear(current(), exchange.request) : '';
+    if (nearest !== '') exchange.context = { ...exchange.context, nearest };
     watch(exchange, status, milliseconds);
   };
 }

@@ -73,15 +73,8 @@ interface SampleRequest {
   readonly method: string;
 }
 
-/** Sample requests for rules; a wildcard becomes a name that no rule contains. */
-export interface RuleSamples {
-  /** Requests for a rule, with each length of ** that another rule could match. */
-  requestsOf(entry: RuleEntry): readonly SampleRequest[];
-  /** Returns the rule of a request; `undefined` if the gate refuses it. */
-  choose(request: SampleRequest): Rule | undefined;
-}
-
-export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): RuleSamples {
+/** Creates sample requests for rules; a wildcard becomes a name that no rule contains. */
+export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules) {
   const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
   const written = JSON.stringify(entries).toLowerCase();
   let number = 0;
@@ -97,14 +90,16 @@ export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): 
     return lengths.map((length) => `/${[...segments, ...Array.from({ length }, () => fresh)].join('/')}`);
   };
   return {
-    requestsOf(entry) {
+    /** Requests for a rule, with each length of ** that another rule could match. */
+    requestsOf(entry: RuleEntry): readonly SampleRequest[] {
       const { hosts = [fresh], methods = ['GET', fresh.toUpperCase()] } = entry;
       const paths = listPaths(entry);
       return hosts
         .map((host) => readRuleHost(host)?.pattern.replace(/^\*|\{\}/g, fresh) ?? '')
         .flatMap((host) => paths.flatMap((path) => methods.map((method) => ({ host, path, method }))));
     },
-    choose({ host, path, method }) {
+    /** Returns the rule of a request; `undefined` if the gate refuses it. */
+    choose({ host, path, method }: SampleRequest): Rule | undefined {
       const headers = { get: (name: string) => (name.toLowerCase() === 'host' ? host : null) };
       const request = { method, url: `https://${host}${path}`, target: path, headers };
       const choice = chooseRule(request, { encrypted: true });
@@ -126,7 +121,10 @@ const maxWinners = 3;
  * Finds rules that no request can reach: more specific rules win all their requests, or the gate refuses their path. A rule
  * that wins one of its samples is reachable.
  */
-export function findUnreachable(entries: readonly RuleEntry[], samples: RuleSamples): readonly Unreachable[] {
+export function findUnreachable(
+  entries: readonly RuleEntry[],
+  samples: ReturnType<typeof createRuleSamples>,
+): readonly Unreachable[] {
   return entries.flatMap((entry, index) => {
     const { id } = entry;
     const winners = new Set<string>();

@@ -7,7 +7,7 @@ import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { Refused } from '../../core/refused.ts';
 import { unmatched } from '../../server/http/exchange.ts';
 import { cutLengths } from '../../server/observation/audit/audit-line.ts';
-import { createChooseRule } from '../match/rule-choice.ts';
+import { createChooseRule, isDenied } from '../match/rule-choice.ts';
 import type { Rule, Rules } from '../match/rules.ts';
 
 /** A recorded decision: a line of an audit trail. Each string is as recorded. */
@@ -142,8 +142,8 @@ const same: Replayed = { kind: 'same' };
 function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome {
   const { access } = rule;
   if (access === 'open') return rule.mcp === undefined ? 'admitted' : { fact: 'operation' };
-  if (access === 'deny') return 'denied_by_rule';
   const { line, decision, reason } = recorded;
+  if (isDenied(rule, line.method)) return 'denied_by_rule';
   const { issuer, entry, scheme } = line;
   if (issuer === undefined || (decision !== 'admitted' && !policyReasons.has(reason))) {
     const isRefusal = reason !== undefined && Object.hasOwn(failures, reason);

@@ -6,7 +6,7 @@ import type { Metrics } from '../../server/observation/metrics.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { findPlaceholders } from '../match/rule-pattern.ts';
 import { RulesError } from '../match/rules.ts';
-import { parseRules, type RulesFollower, type RulesOrigin, type RulesSource, readRulesFiles } from './rules-files.ts';
+import { parseRules, type RulesFollower, type RulesOrigin, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 
 export interface OpenRulesOptions {
@@ -25,7 +25,7 @@ const namedFile = /[a-z]File\b/;
  * Reads the rules, and reads them again on SIGHUP or once a changed file stays unchanged. New rules are validated
  * completely before any of them is active; after an error the old rules stay active, and one log line gives the reason.
  */
-export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions): RulesSource {
+export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions) {
   const readFile = (): RulesFile => ({ ...readOrigin(origin), keys: readKeys?.() });
   let file = readFile();
   let generation = 0;
@@ -96,7 +96,8 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   );
 
   return {
-    async follow(next) {
+    /** Activates the first rules, and later each change. Rejects with `RulesError` if the first are not usable. */
+    async follow(next: RulesFollower): Promise<void> {
       follower = next;
       await swap(file);
       if (path === undefined) return;

@@ -13,19 +13,8 @@ export type RulesOrigin =
   | { readonly kind: 'settings'; readonly file: RulesFile };
 
 export interface RulesFollower {
-  /** Prepares the rules without a visible change. Rejects if the rules are not usable. */
-  prepare(rules: Rules, file: RulesFile): Promise<PreparedRules>;
-}
-
-export interface PreparedRules {
-  /** Makes the rules active. */
-  commit(): void;
-}
-
-export interface RulesSource {
-  /** Activates the first rules, and later each change. Rejects with `RulesError` if the first are not usable. */
-  follow(follower: RulesFollower): Promise<void>;
-  close(): void;
+  /** Prepares the rules without a visible change; `commit` makes them active. Rejects if the rules are not usable. */
+  prepare(rules: Rules, file: RulesFile): Promise<{ commit(): void }>;
 }
 
 export function parseRules(file: RulesFile): Rules {

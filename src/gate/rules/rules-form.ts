@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { isJsonObject } from '../../core/jose/json.ts';
+import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { ParsedFile, Report, Step } from './rules-text.ts';
 import { type RulesDocument, rulesSchema } from './schema/rules-schema.ts';
 
@@ -41,14 +42,28 @@ export function checkForm({ value, locate }: ParsedFile, report: Report): Form {
   const wrong: (readonly Step[])[] = lists.map((name) => [name]);
   // The schema stops at the first unknown member of an object, so each one is removed from a copy to find the next.
   for (;;) {
-    const result = v.safeParse(rulesSchema, without(value, wrong));
-    if (result.success) return wrong.length === 0 ? { document: result.output } : { document: undefined, wrong };
+    const rest = without(value, wrong);
+    const result = v.safeParse(rulesSchema, rest);
+    if (result.success) {
+      const omitted = findOmitted(rest, result.output);
+      for (const path of omitted) report(locate(path), `"${path.at(-1)}" cannot be a name here. Write another one.`);
+      wrong.push(...omitted);
+      return wrong.length === 0 ? { document: result.output } : { document: undefined, wrong };
+    }
     const unknown = result.issues.filter(isUnknownMember);
     const reported = unknown.length > 0 ? unknown : result.issues;
     for (const issue of reported) report(locate(stepsOf(issue)), describeIssue(issue));
     wrong.push(...reported.map(stepsOf));
     if (unknown.length === 0) return { document: undefined, wrong };
   }
+}
+
+/** Finds members that the schema has dropped: valibot does so without an issue, such as with an entry "prototype". */
+function findOmitted(value: unknown, output: unknown, path: readonly Step[] = []): readonly (readonly Step[])[] {
+  return Object.entries(typeof value === 'object' ? (value ?? {}) : {}).flatMap(([name, each]) => {
+    const steps = [...path, Array.isArray(value) ? Number(name) : name];
+    return Object.hasOwn(Object(output), name) ? findOmitted(each, Object(output)[name], steps) : [steps];
+  });
 }
 
 /** Reads the steps of an issue of valibot: keys of documents are strings and numbers. */
@@ -70,8 +85,10 @@ function describeIssue(issue: Issue): string {
   if (isUnknownMember(issue)) {
     const removed = removedMembers[`${steps.length} ${last}`];
     if (removed !== undefined) return `"${last}" was removed. ${removed}`;
-    const known = Object.keys(entriesOf(schemaAt(issue, steps.slice(0, -1)))).join(', ');
-    return `There is no member "${last}" here. Remove it, or write one of: ${known}.`;
+    const known = Object.keys(entriesOf(schemaAt(issue, steps.slice(0, -1))));
+    const meant = findLikeliest(`${last}`, known, 4);
+    const fix = meant === undefined ? `Remove it, or write one of: ${known.join(', ')}.` : `Did you mean ${meant}?`;
+    return `There is no member "${last}" here. ${fix}`;
   }
   const fix = descriptionOf(schemaAt(issue, steps));
   if (isMissing(issue)) return `"${last}" is missing. ${fix}`;

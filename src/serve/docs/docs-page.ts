@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DpopMode } from '../../core/http/credentials.ts';
 import { metadataPath } from '../../core/refusal/challenge.ts';
+import { mark } from '../../server/http/mark.ts';
 import type { Endpoint } from '../../server/variants/endpoints.ts';
 
 export interface DocsPageSources {
@@ -12,11 +13,11 @@ export interface DocsPageSources {
 }
 
 const style = `
-:root { color-scheme: light dark; --quiet: light-dark(#505a65, #adb6c0); --soft: light-dark(#f3f5f7, #1d2329);
-  --line: light-dark(#d0d7de, #39424c); --link: light-dark(#0a6647, #5fd3a8); }
-body { font: 16px/1.55 system-ui, sans-serif; color: light-dark(#1b1f24, #e8ebee); background: light-dark(#fff, #12161a);
+:root { color-scheme: light dark; --quiet: light-dark(#52605a, #a0b0a8); --soft: light-dark(#f1f4f2, #1c2622);
+  --line: light-dark(#d7ded9, #2a3731); --link: light-dark(#0a6b4c, #62d3a8); }
+body { font: 16px/1.55 system-ui, sans-serif; color: light-dark(#16211c, #e4ece8); background: light-dark(#fff, #151d1a);
   max-width: 58rem; margin: 0 auto; padding: 2rem 1rem 4rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.9rem; margin: 0 0 .25rem; } h2 { font: 600 1.05rem ui-monospace, monospace; margin: 0; }
+h1 { font-size: 1.6rem; margin: 0 0 .25rem; } svg { width: 1.8rem; vertical-align: text-bottom; } h2 { font: 600 1.05rem ui-monospace, monospace; margin: 0; }
 p { margin: .4rem 0; } a { color: var(--link); }
 code, pre { font: .85rem/1.5 ui-monospace, monospace; }
 pre { background: var(--soft); border-radius: .4rem; padding: .6rem .8rem; margin: .6rem 0 0; white-space: pre-wrap; }
@@ -56,7 +57,7 @@ export function writeDocsPage({ endpoints, mode, issuer, audience }: DocsPageSou
 </head>
 <body>
 <main>
-<h1>Portcullis</h1>
+<h1>${mark} Portcullis</h1>
 <p>Endpoints that are open to all, to any valid access token, or to a token with a scope. Each accepts <code>GET</code> and <code>HEAD</code>.</p>
 <p><a href="openapi.json">OpenAPI 3.1 document</a> · <a href="${metadataPath.slice(1)}">Protected resource metadata</a></p>
 <dl>

@@ -1,12 +1,4 @@
-import type { ExplainedCheck } from '../../explain/explained-check.ts';
-
-/** Every check of one request. */
-export interface ExplanationView {
-  readonly verdict: 'admitted' | 'refused' | 'undecided';
-  readonly reason?: string;
-  readonly status?: number;
-  readonly checks: readonly ExplainedCheck[];
-}
+import type { Explanation } from '../../explain/explanation.ts';
 
 /** Outcome of one request. `other`: it was not authorized, as for an unknown path. */
 export type Outcome = 'allowed' | 'refused' | 'would_refuse' | 'other';
@@ -41,7 +33,7 @@ export interface DecisionDetail {
   /** True if its checks were evaluated. */
   readonly walked: boolean;
   readonly facts: readonly (readonly [string, string])[];
-  readonly explanation?: ExplanationView;
+  readonly explanation?: Explanation;
   readonly refusal?: { readonly description: string; readonly fix: string; readonly docs: string };
 }
 
@@ -76,7 +68,7 @@ export interface PastedRequest {
   readonly route?: 'open';
   /** Present if the request cannot be explained. */
   readonly problem?: string;
-  readonly explanation?: ExplanationView;
+  readonly explanation?: Explanation;
 }
 
 /** Explanations of pasted text, the refused requests first. A problem if it has no token and no request. */

@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import * as v from 'valibot';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { readJwks } from '../../core/keys/jwks.ts';
 import type { FetchedKeys } from '../../core/keys/loaded-keys.ts';
 import { codeOf } from '../../core/shown-text.ts';
+import { readRegularFile, replaceFile, UnusableFile } from '../lifecycle/file.ts';
 import type { Log } from '../observation/log.ts';
 
 interface KeysCacheOptions {
@@ -18,9 +16,6 @@ interface KeysCacheOptions {
 }
 
 const version = 1;
-/** Read, write and rename by its owner. */
-const mode = 0o600;
-const writableByOthers = 0o022;
 const maxFileBytes = 8 * 1024 * 1024;
 const maxLifetime = 3600;
 /** Seconds by which a clock may have been set back since the file was written. */
@@ -38,21 +33,16 @@ const cacheFile = v.object({ version: v.literal(version), issuers: v.record(v.st
 
 type Entry = v.InferOutput<typeof cachedKeys>;
 
-/** A file that is ignored; the message has the cause. */
-class UnusableFile extends Error {
-  override readonly name = 'UnusableFile';
-}
-
 /**
  * Opens the file that stores key sets for a restart, by issuer. A user who can write to the file decides which tokens are valid. So a
  * file that another user could have written, or a broken file, is ignored with one line in the log.
  */
-export async function openKeysCache(options: KeysCacheOptions) {
+export function openKeysCache(options: KeysCacheOptions) {
   const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
   const ignore = (problem: string): void => log.write('warn', 'keys_cache_ignored', { problem });
-  const entries = new Map<string, Entry>();
+  let entries = new Map<string, Entry>();
   try {
-    for (const [issuer, entry] of await readEntries(file)) entries.set(issuer, entry);
+    entries = new Map(readEntries(file));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') ignore(describe(error));
   }
@@ -62,8 +52,8 @@ export async function openKeysCache(options: KeysCacheOptions) {
   const write = async (): Promise<void> => {
     while (changed) {
       changed = false;
-      await writeFile(file, JSON.stringify({ version, issuers: Object.fromEntries(entries) })).catch((error: unknown) =>
-        log.write('warn', 'keys_cache_not_written', { problem: describe(error) }),
+      await replaceFile(file, JSON.stringify({ version, issuers: Object.fromEntries(entries) })).catch(
+        (error: unknown) => log.write('warn', 'keys_cache_not_written', { problem: describe(error) }),
       );
     }
     writing = undefined;
@@ -92,26 +82,10 @@ export async function openKeysCache(options: KeysCacheOptions) {
   };
 }
 
-async function readEntries(file: string): Promise<ReadonlyMap<string, Entry>> {
-  // Not blocking: the path may be a pipe without a writer.
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    assertOwn(await handle.stat());
-    const read = v.safeParse(cacheFile, parseJsonObject(await handle.readFile()));
-    if (!read.success) throw new UnusableFile('It is broken.');
-    return new Map(Object.entries(read.output.issuers));
-  } finally {
-    await handle.close();
-  }
-}
-
-function assertOwn(stats: Stats): void {
-  if (!stats.isFile()) throw new UnusableFile('It is not a regular file.');
-  if (process.getuid !== undefined && stats.uid !== process.getuid()) {
-    throw new UnusableFile('It belongs to another user.');
-  }
-  if ((stats.mode & writableByOthers) !== 0) throw new UnusableFile('Its group or others can write to it.');
-  if (stats.size > maxFileBytes) throw new UnusableFile(`It has more than ${maxFileBytes} bytes.`);
+function readEntries(file: string): readonly (readonly [issuer: string, entry: Entry])[] {
+  const read = v.safeParse(cacheFile, parseJsonObject(readRegularFile(file, maxFileBytes, 'own')));
+  if (!read.success) throw new UnusableFile('It is broken.');
+  return Object.entries(read.output.issuers);
 }
 
 function hasUsableKeys(keys: unknown): boolean {
@@ -119,23 +93,6 @@ function hasUsableKeys(keys: unknown): boolean {
     return readJwks({ keys }).keys.size > 0;
   } catch {
     return false;
-  }
-}
-
-/** Replaces the file atomically. */
-async function writeFile(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${randomUUID()}.tmp`;
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
-    await handle.writeFile(text);
-    await handle.sync();
-    await handle.close();
-    await rename(temporary, file);
-  } catch (error) {
-    await handle?.close().catch(() => undefined);
-    await rm(temporary, { force: true }).catch(() => undefined);
-    throw error;
   }
 }
 

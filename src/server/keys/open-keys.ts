@@ -1,3 +1,4 @@
+import { readAlgs } from '../../core/keys/jwks.ts';
 import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../core/keys/key-set.ts';
 import type { KeySetEvent } from '../../core/keys/key-set-options.ts';
 import { messageOf, showText } from '../../core/shown-text.ts';
@@ -7,15 +8,26 @@ import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import { type KeyPlace, nameKeys, type ServiceKeys } from './service-keys.ts';
+
+export interface KeyPlace {
+  readonly jwksUri?: string | undefined;
+  readonly insecure?: boolean | undefined;
+}
+
+/** The keys of one issuer. */
+export interface ServiceKeys {
+  readonly issuer: string;
+  readonly set: ManagedKeySet;
+}
 
 export type KeyOwner = Awaited<ReturnType<typeof openKeyOwner>>;
+export type KeySource = Pick<KeyOwner, 'open' | 'keep'>;
 
 /** Opens the owner of a service's key sets. Stores them on disk if `KEYS_CACHE` names a file. */
 export async function openKeyOwner({ settings, environment, log, metrics }: ProcessContext) {
   const { keyLoading, discoveryFallback } = settings.variant;
   const { keysStale: staleSeconds, keysCache: file } = settings;
-  const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
+  const cache = file === '' ? undefined : openKeysCache({ file, staleSeconds, log });
   const opened = new Map<string, ServiceKeys>();
   registerMetrics(metrics, () => opened.values());
   const fetchSeconds = metrics.counter(
@@ -32,6 +44,7 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
   };
 
   return {
+    /** Rejects with `StartFailure` if the variant does not start without keys, and there are none. */
     async open(issuer: string, place: KeyPlace = {}): Promise<ServiceKeys> {
       const name = nameKeys(issuer, place);
       const known = opened.get(name);
@@ -58,6 +71,14 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
       opened.set(name, keys);
       if (keyLoading === 'at-start') await awaitKeys(keys);
       return keys;
+    },
+    /** Closes the sets whose names are not in `used`. */
+    keep(used: ReadonlyMap<string, ServiceKeys>): void {
+      for (const [name, { set }] of opened) {
+        if (used.has(name)) continue;
+        set.close();
+        opened.delete(name);
+      }
     },
     views: (): readonly KeysView[] => [...opened.values()].map(describeView),
     async close(): Promise<void> {
@@ -144,4 +165,17 @@ function registerMetrics(metrics: Metrics, opened: () => Iterable<ServiceKeys>):
 
 function labelOf(issuer: string, more = ''): string {
   return `{issuer="${escapeLabel(issuer)}"${more}}`;
+}
+
+/** Describes the keys for `/readyz`: `ok`, or the reason that no token with an enabled algorithm can be validated. */
+export function describeReadyKeys({ set }: ServiceKeys, enabled: readonly string[]): string {
+  if (!set.usable()) return `none: ${set.status().lastError?.message ?? 'not fetched yet'}`;
+  const published = readAlgs(set.fetched()?.keys ?? []);
+  if (enabled.some((alg) => published.has(alg))) return 'ok';
+  return `none: the published keys are for ${[...published].join(', ')}, and ${enabled.join(', ')} is enabled`;
+}
+
+/** Names a key set by its issuer and location. No URL has a space. */
+export function nameKeys(issuer: string, { jwksUri, insecure }: KeyPlace = {}): string {
+  return [issuer, ...(jwksUri === undefined ? [] : [jwksUri]), ...(insecure === true ? ['insecure'] : [])].join(' ');
 }

@@ -51,8 +51,11 @@ export function surviveSupervisor(): void {
  * to its parent also stops when the channel closes.
  */
 export function watchSignals() {
-  /** Resolves when the parent process has ended: there is no time to drain. */
-  const abandoned = new Promise<void>((resolve) => void process.once('disconnect', resolve));
+  /** Resolves when the parent process has ended, perhaps before this call: there is no time to drain. */
+  const abandoned = new Promise<void>((resolve) => {
+    if (process.send !== undefined && !process.connected) resolve();
+    process.once('disconnect', resolve);
+  });
   const requested = new Promise<void>((resolve) => {
     let seen = false;
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,28 +1,65 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  type Stats,
+  statSync,
+  unwatchFile,
+  watchFile,
+} from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { withoutMark } from '../../core/jose/json.ts';
 
-/** The path leads to a pipe, a folder or a device. */
-export class IrregularFile extends Error {
-  override readonly name = 'IrregularFile';
-}
+/** A file that is not used. The message is the cause, in one sentence. */
+export class UnusableFile extends Error {}
 
-export class LargeFile extends Error {
-  override readonly name = 'LargeFile';
-}
+/** The path leads to a pipe, a folder or a device. */
+export class IrregularFile extends UnusableFile {}
+
+export class LargeFile extends UnusableFile {}
+
+const writableByOthers = 0o022;
 
 /**
  * Reads a file without its byte order mark. Throws `LargeFile`, the error of the system, or `IrregularFile`, because a pipe without a writer would block
- * the process.
+ * the process. `own` refuses a link, and a file that another user could have written.
  */
-export function readRegularFile(path: string, maxBytes: number): Buffer {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+export function readRegularFile(path: string, maxBytes: number, writer: 'any' | 'own' = 'any'): Buffer {
+  const noLink = writer === 'own' ? constants.O_NOFOLLOW : 0;
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | noLink);
   try {
     const stats = fstatSync(file);
     if (!stats.isFile()) throw new IrregularFile('It is not a regular file.');
+    if (writer === 'own') assertOwn(stats);
     if (stats.size > maxBytes) throw new LargeFile(`It has more than ${maxBytes} bytes.`);
     return withoutMark(readFileSync(file));
   } finally {
     closeSync(file);
+  }
+}
+
+function assertOwn({ uid, mode }: Stats): void {
+  if (process.getuid !== undefined && uid !== process.getuid()) throw new UnusableFile('It belongs to another user.');
+  if ((mode & writableByOthers) !== 0) throw new UnusableFile('Its group or others can write to it.');
+}
+
+/** Replaces a file atomically by a new one, which only its owner can read and no other process can have open. */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+    await handle.writeFile(text);
+    await handle.sync();
+    await handle.close();
+    await rename(temporary, file);
+  } catch (error) {
+    await handle?.close().catch(() => undefined);
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
   }
 }
 

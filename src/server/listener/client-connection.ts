@@ -265,7 +265,14 @@ export class ClientConnection extends Duplex implements Fed {
     this.idle = bytes === this.#bytes ? this.idle + this.#period : this.#period;
     this.#bytes = bytes;
     this.socket.setTimeout(this.#period);
-    if (this.#timeout > 0 && this.idle >= this.#timeout) this.emit('timeout');
+    // After a stall of this process the timers precede the reads.
+    if (this.#timeout > 0 && this.idle >= this.#timeout) setImmediate(() => this.#timeOut());
+  }
+
+  /** Reports the timeout, unless bytes have arrived since, or a request waits for its turn. */
+  #timeOut(): void {
+    const bytes = this.socket.bytesRead + this.socket.bytesWritten;
+    if (bytes === this.#bytes && (this.isWaiting || !this.hasMore)) this.emit('timeout');
   }
 
   #mayPass(): boolean {
@@ -275,7 +282,10 @@ export class ClientConnection extends Duplex implements Fed {
   }
 
   #pass(piece: Buffer): void {
-    this.emit('data', piece);
+    const bytes = this.#pieces.take(piece);
+    // As if the parser had reported it.
+    if (bytes === undefined) return void this.emit('error', { code: 'HPE_HEADER_OVERFLOW' });
+    if (bytes.length > 0) this.emit('data', bytes);
     this.#hasPart = this.#pending === undefined;
     this.#pieces.note(piece);
   }

@@ -174,7 +174,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.setTimeout(progressTimeout, (socket) => {
     const client = socket as unknown as ClientConnection; // `serve` created it
     const isIdle = !client.isWaiting && client.unsentBytes === 0;
-    const isStuck = client.unsentBytes > 0 && client.idle >= progressTimeout;
+    // What only waits for its turn was written in this iteration: the client has not left it unread.
+    const isStuck = client.socket.writableLength > 0 && client.idle >= progressTimeout;
     // A client that does not end its side after the last response is not awaited.
     if (isIdle || isStuck || client.writableFinished) client.destroy();
     else client.setTimeout(progressTimeout);

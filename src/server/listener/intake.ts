@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { IsTrusted } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
+import { maxHeaderBytes } from '../http/exchange.ts';
 
 /** Part of one peer in the limits that all connections of a listener share. */
 export interface PeerUse {
@@ -119,6 +120,10 @@ export type Intake = ReturnType<typeof createIntake>;
 
 const blankLine = Buffer.from('\r\n\r\n');
 const nothing = Buffer.alloc(0);
+/** Bytes of an incomplete head that are parsed as they arrive: enough for the request line, or for bytes that are not HTTP. */
+const maxParsed = 1024;
+/** Bytes of a head. Node's limit does not count what is between names and values: 4 KiB of it are enough for 1,000 lines. */
+const maxHead = maxHeaderBytes + 4096;
 
 /**
  * Cuts the bytes of one connection into pieces that `node:http` may parse one by one: each holds at most one request. A piece
@@ -132,6 +137,10 @@ export class RequestPieces {
   /** The last bytes of a piece without a blank line: one may begin there. */
   #tail: Buffer = nothing;
   #endsWithBlankLine = false;
+  /** Bytes of the head so far. */
+  #head = 0;
+  /** Bytes of it that wait for its end. */
+  #waiting: Buffer = nothing;
 
   /** True while the body of the last request is being read. */
   get isInBody(): boolean {
@@ -145,6 +154,23 @@ export class RequestPieces {
     const found = tail === 0 ? bytes.indexOf(blankLine) : Buffer.concat([this.#tail, bytes]).indexOf(blankLine);
     this.#endsWithBlankLine = found !== -1;
     return found === -1 ? bytes.length : found + blankLine.length - tail;
+  }
+
+  /**
+   * Returns the bytes to parse now, of the piece found last. The rest of an incomplete head waits for its end, because many
+   * short lines take ten times their size once they are parsed. Returns `undefined` if the head is too large.
+   */
+  take(piece: Buffer): Buffer | undefined {
+    if (this.isInBody) return piece;
+    const parsed = this.#head - this.#waiting.length;
+    this.#head += piece.length;
+    if (this.#head > maxHead) return undefined;
+    const all = this.#waiting.length === 0 ? piece : Buffer.concat([this.#waiting, piece]);
+    const now = this.#endsWithBlankLine ? all.length : Math.max(0, maxParsed - parsed);
+    if (this.#endsWithBlankLine) this.#head = 0;
+    // A copy: the memory of what was read is not kept.
+    this.#waiting = now >= all.length ? nothing : Buffer.from(all.subarray(now));
+    return now >= all.length ? all : all.subarray(0, now);
   }
 
   /** Notes the request that `node:http` has parsed; its head ends with the piece that is being parsed. */

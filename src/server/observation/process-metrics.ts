@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { attempt } from '../../core/attempt.ts';
+import { packageFolder } from '../../core/package-folder.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { TokenCacheStatus } from '../../core/token/token-cache.ts';
+import { version } from '../../core/version.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -15,13 +18,6 @@ const lagResolution = 20;
 /** Milliseconds of one part of the window of the lag, and number of parts. */
 const lagPart = 10_000;
 const lagParts = 6;
-
-/** The build that runs. */
-export interface Build {
-  readonly version: string;
-  /** Commit of the sources; empty if the build did not know it. */
-  readonly commit: string;
-}
 
 const gauges: readonly Parameters<Metrics['gauge']>[] = [
   ['process_start_time_seconds', 'Start of the process, seconds since the epoch.', () => startedAt],
@@ -38,7 +34,9 @@ export function registerProcessMetrics(metrics: Metrics): void {
   registerLag(metrics);
 }
 
-export function registerServiceMetrics(metrics: Metrics, log: Log, { version, commit }: Build): void {
+export function registerServiceMetrics(metrics: Metrics, log: Log): void {
+  // The build has written it (`tools/scripts/bundle.js`).
+  const commit = attempt(() => readFileSync(join(packageFolder, 'dist/commit'), 'utf8'))?.trim() ?? '';
   const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
   const help = 'Always 1; the labels are the version and the commit of the build.';
   metrics.gauge('portcullis_build_info', help, () => series);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
 import type { ResourceRequest } from '../../core/http/request.ts';
 import { findTracerProvider, readClientTrace } from '../../core/resource-server/events.ts';
@@ -110,4 +111,21 @@ export function endRequestSpan({ span, request, route, reason }: Exchange, statu
 /** Reads the id of the trace: of the span, otherwise of the client (`traceparent`). */
 export function readTraceId({ span, request }: Pick<Exchange, 'span' | 'request'>): string | undefined {
   return span === undefined ? readClientTrace(request) : span.spanContext().traceId;
+}
+
+interface Provider {
+  readonly forceFlush?: () => Promise<void>;
+  readonly getDelegate?: () => Provider;
+}
+
+/** Milliseconds for the last spans. */
+const maxFlush = 1000;
+
+/** Flushes the last spans of the registered SDK. An SDK usually does so on SIGTERM, which a worker does not receive. */
+export async function flushSpans(): Promise<void> {
+  const provider = findTracerProvider() as Provider | undefined; // of an SDK
+  const delegate = provider?.getDelegate?.() ?? provider;
+  const flush = async (): Promise<void> => delegate?.forceFlush?.();
+  // The SDK reports its own failures.
+  await Promise.race([flush().catch(() => undefined), sleep(maxFlush, undefined, { ref: false })]);
 }

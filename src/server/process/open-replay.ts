@@ -5,13 +5,8 @@ import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Settings } from '../settings/settings.ts';
 
-export interface OpenedReplay {
-  readonly store: ReplayStore | 'off';
-  close(): void;
-}
-
 /** Opens the replay store and registers its metrics. Rejects with `StartFailure` if the client of Redis is not installed. */
-export async function openReplay(context: ProcessContext): Promise<OpenedReplay> {
+export async function openReplay(context: ProcessContext): Promise<{ store: ReplayStore | 'off'; close(): void }> {
   const { log, metrics } = context;
   const { replayStore } = context.settings;
   if (replayStore !== 'off' && replayStore !== 'memory') return openRedis(context);
@@ -32,7 +27,7 @@ export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
 /** Readiness check of an unreachable store. */
 export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests get 503' } as const;
 
-async function openRedis({ settings, log, metrics }: ProcessContext): Promise<OpenedReplay> {
+async function openRedis({ settings, log, metrics }: ProcessContext) {
   const redis = await createRedisReplayStore(settings.replayStore, {
     ...readRedisOptions(settings),
     onConnection(state, cause) {

@@ -13,7 +13,6 @@ import {
 } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
-import { flushSpans } from '../lifecycle/spans.ts';
 import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
 import { type ConnectionLimit, createConnectionLimit } from '../listener/connection-limit.ts';
 import {
@@ -25,7 +24,7 @@ import {
   removeStale,
 } from '../listener/listener.ts';
 import { createMetrics, formatMetrics } from '../observation/metrics.ts';
-import { openTraces } from '../observation/traces.ts';
+import { flushSpans, openTraces } from '../observation/traces.ts';
 import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
 import { countProcesses } from '../settings/several-processes.ts';
@@ -152,7 +151,8 @@ function announce({ log, environment, door }: RunOptions, url: string, adminUrl:
   surviveSupervisor();
   notifySystemd(environment, 'READY=1', log);
   log.write('info', 'listening', { url, admin_url: adminUrl });
-  if (door === undefined) process.send?.({ type: 'listening', url, adminUrl });
+  // A parent that has ended closes the channel: `watchSignals` stops this process.
+  if (door === undefined) process.send?.({ type: 'listening', url, adminUrl }, undefined, undefined, () => {});
   else door.announce(url, adminUrl);
 }
 

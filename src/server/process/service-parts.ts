@@ -4,7 +4,6 @@ import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
 import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
-import { readBuild } from '../lifecycle/version.ts';
 import { observe, type WatchRequest } from '../observation/observe.ts';
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
 import { receiveEvents } from '../revocation/service-revocations.ts';
@@ -45,7 +44,7 @@ export function openServiceParts(options: ServiceOptions) {
       const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
       let connections = 0;
       metrics.gauge('portcullis_connections', 'Open connections of clients.', () => connections);
-      registerServiceMetrics(metrics, log, readBuild());
+      registerServiceMetrics(metrics, log);
       return {
         ...observe({
           app: receiveEvents(app, { ...options, settings }, findServer),

@@ -6,7 +6,7 @@ import type { Readiness } from '../admin/admin.ts';
 import type { CreateDecisionWatch, OpenConsole } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/exchange.ts';
-import type { KeySource } from '../keys/service-keys.ts';
+import type { KeySource } from '../keys/open-keys.ts';
 import type { Shutdown } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Reloads } from '../lifecycle/reload.ts';

@@ -57,12 +57,13 @@ export function openRevokeEndpoint(
   };
 }
 
-/** `undefined` for a body that is not a cutoff. A time later than now plus the tolerance is a mistake. */
+/** `undefined` for a body that is not a cutoff of a configured issuer. A time later than now plus the tolerance is a mistake. */
 function parseCutoff(body: Buffer, tolerance: number, readIssuers: Issuers): Cutoff | undefined {
   const value: JsonObject | undefined = parseJsonObject(body);
   if (value === undefined || !Object.keys(value).every((name) => members.has(name))) return undefined;
   const issuers = new Set(readIssuers().map(({ issuer }) => issuer));
   const { before, issuer = issuers.size === 1 ? [...issuers][0] : undefined } = value;
+  if (!issuers.has(issuer as string)) return undefined; // any value
   if (before !== undefined && (!isTime(before) || before > Date.now() / 1000 + tolerance)) return undefined;
   const cutoff = { ...value, issuer } as Cutoff; // checked by the next line
   try {

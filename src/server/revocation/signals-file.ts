@@ -1,14 +1,16 @@
 import * as v from 'valibot';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { omitUndefined } from '../../core/option-members.ts';
-import { type SignalName, signalNames } from '../../core/revocation/signals/signal-names.ts';
 import {
   findRemovedMember,
   longestVerifyEvery,
+  readStreams,
+  type SignalName,
   type StreamOptions,
+  signalNames,
   streamNameGrammar,
 } from '../../core/revocation/signals/stream-options.ts';
-import { showCode, showText } from '../../core/shown-text.ts';
+import { messageOf, showCode, showText } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { readRegularFile } from '../lifecycle/file.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -71,13 +73,22 @@ export function readSignalsFile({ sharedSignals, issuer }: Settings): Readonly<R
     const at = v.getDotPath(parsed.issues[0]);
     throw fail(`The file is not valid${at === null ? '' : ` at ${at}`}. ${parsed.issues[0].message}`);
   }
+  // valibot drops such a name without an issue.
+  const lost = Object.keys(Object(value?.['streams'])).find((name) => !Object.hasOwn(parsed.output.streams, name));
+  if (lost !== undefined) throw fail(`streams.${lost}: write another name`);
   const read = Object.entries(parsed.output.streams).map(([key, { authorizationFile, ...written }]) => {
     const own = written.issuer ?? issuer;
     if (own === undefined) throw fail(`streams.${key}.issuer is required: no issuer is configured`);
     const authorization = readBytes(authorizationFile, fail).toString('utf8').trim();
     return [key, { ...omitUndefined(written), issuer: own, authorization }] as const;
   });
-  return Object.fromEntries(read);
+  const streams = Object.fromEntries(read);
+  try {
+    readStreams(streams);
+  } catch (error) {
+    throw fail(messageOf(error));
+  }
+  return streams;
 }
 
 /** The path is not shown: it may be the secret. */

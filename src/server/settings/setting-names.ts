@@ -50,31 +50,39 @@ const sources: Readonly<Record<Source, string>> = {
   default: 'the default',
 };
 
-/** Describes the settings for `explain`: the spelling of each, the source of its value, and the line that changes it. */
-export function labelSettings(
-  { variant }: Pick<Settings, 'variant'>,
-  effective: readonly EffectiveSetting[],
-): SettingLabels {
-  const label = (setting: SettingName): SettingLabel & { readonly isWritten: boolean } => {
+/**
+ * Creates the function that describes a setting: its spelling, the source of its value, and the line that changes it. Without
+ * an issuer in the settings, the label of `issuer` is the label of the domain.
+ */
+export function createLabelSetting({ variant }: Pick<Settings, 'variant'>, effective: readonly EffectiveSetting[]) {
+  const label = (setting: SettingName) => {
     const row: SettingRow = settingTable[setting];
     const name = environmentName(row, variant);
-    const source = effective.find((each) => each.name === name)?.source;
-    return {
-      name,
-      isWritten: source !== undefined && source !== 'default',
-      source: source && sources[source],
-      // A flag takes precedence over every variable.
-      set: (value) => (source === 'flag' ? `--${row.flag}=${value}` : `${name}=${value}`),
-    };
+    const found = effective.find((each) => each.name === name);
+    // A flag takes precedence over every variable.
+    const written = found?.source === 'flag' ? `--${row.flag}` : name;
+    const set = (value: string): string => `${written}=${value}`;
+    return { name, written, value: found?.value, source: found && sources[found.source], set };
   };
   const [domain, issuer] = [label('domain'), label('issuer')];
+  const isWritten = issuer.source !== undefined && issuer.source !== sources.default;
+  const place = isWritten ? issuer : { ...domain, set: (url: string) => setIssuer(url, domain, issuer) };
+  return (setting: SettingName) => (setting === 'issuer' ? place : label(setting));
+}
+
+/** Describes the settings for `explain`. */
+export function labelSettings(
+  settings: Pick<Settings, 'variant'>,
+  effective: readonly EffectiveSetting[],
+): SettingLabels {
+  const label = createLabelSetting(settings, effective);
   return {
-    issuer: issuer.isWritten ? issuer : { ...domain, set: (url) => setIssuer(url, domain, issuer) },
-    audience: label(settings.audience),
-    dpopAccepted: label(settings.dpopAccepted),
-    trustProxy: label(settings.trustProxy),
-    algorithms: label(settings.algorithms),
-    externalUrl: label(settings.externalUrl),
+    issuer: label('issuer'),
+    audience: label('audience'),
+    dpopAccepted: label('dpopEnabled'),
+    trustProxy: label('trustProxy'),
+    algorithms: label('algorithms'),
+    externalUrl: label('externalUrl'),
     subject: label('subject'),
     clientCertificate: label('tlsClientCa'),
   };

@@ -14,6 +14,11 @@ export interface SettingProblem {
   readonly fix: string;
 }
 
+/** Reports whether no setting is set at all. */
+export function areAbsent(problems: readonly SettingProblem[]): boolean {
+  return problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
+}
+
 export function formatProblems(problems: readonly SettingProblem[]): string {
   const lines = problems.map(
     ({ name, value, fix }) =>

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
-import { isRedisUrl } from '../../core/dpop/redis-url.ts';
+import { attempt } from '../../core/attempt.ts';
+import { parseRedisUrl } from '../../core/dpop/redis-url.ts';
 import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
 import { canVerify } from '../../core/jose/jws.ts';
@@ -7,6 +8,13 @@ import { isPlainHttps } from '../../core/outbound/https-address.ts';
 import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
+
+/** A string that a parser accepts. */
+export const readable = (parse: (text: string) => object) =>
+  v.pipe(
+    v.string(),
+    v.check((text) => attempt(parse, text) !== undefined),
+  );
 
 function parsed<T>(parse: (value: unknown) => T | undefined) {
   return v.pipe(
@@ -75,11 +83,12 @@ export const share = v.pipe(
   v.maxValue(1),
 );
 
-/** Comma-separated, or a JSON array. */
+/** Comma-separated, or a JSON array. A string of commas is an error: an empty list would turn a feature off silently. */
 const list = v.union([
   v.array(v.string()),
   v.pipe(
     v.string(),
+    v.regex(/[^,\s]|^$/),
     v.transform((text) => text.split(',').flatMap((item) => item.trim() || [])),
   ),
 ]);
@@ -149,12 +158,12 @@ export const redisUrl = {
     /^(?:[a-z]{0,10}|rediss?(?:\+[a-z]+)?:\/\/.*)$/is.test(value) ? showUrl(value) : hidden,
 } as const;
 
-export const revocationStore = v.union([v.literal('memory'), v.pipe(v.string(), v.check(isRedisUrl))]);
+export const revocationStore = v.union([v.literal('memory'), readable(parseRedisUrl)]);
 
 /** Names, comma-separated or as a JSON array. */
-export const names = v.pipe(list, v.array(v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,256}$/))));
+export const names = v.pipe(list, v.array(v.pipe(v.string(), v.regex(/^(?!["'])[\x21-\x7e]{1,256}(?<!["'])$/))));
 
-export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
+export const replayStore = v.union([v.picklist(['memory', 'off']), readable(parseRedisUrl)]);
 
 /** Without ports; in lower case. */
 export const hostNames = v.pipe(
@@ -174,6 +183,7 @@ export const origins = v.pipe(
   ),
 );
 
-export const printable = textLike(/^[^\p{Cc}]+$/u);
+/** Text as the provider has it. A file of environment variables may keep quotation marks around a value. */
+export const identifier = textLike(/^(?![\s"'“”])[^\p{Cc}]*[^\p{Cc}\s"'“”]$/u);
 
 export const replayNamespace = textLike(/^[\w.-]{1,64}$/);

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
-import { isUpstream } from '../../core/http/upstream-address.ts';
+import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { proofAlgorithms, tokenAlgs } from '../../core/jose/jws.ts';
 import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { type VariantName, variants } from '../variants/variants.ts';
@@ -15,6 +15,7 @@ import {
   flag,
   hidden,
   hostNames,
+  identifier,
   integer,
   issuerUrl,
   keysUrl,
@@ -22,7 +23,7 @@ import {
   number,
   oneOf,
   origins,
-  printable,
+  readable,
   redisUrl,
   replayNamespace,
   replayStore,
@@ -77,10 +78,10 @@ export const settingTable = {
     },
     audience: {
       environment: ({ names }) => names.audience,
-      schema: printable,
+      schema: identifier,
       defaultValue: undefined,
       meaning: 'The API identifier, compared byte for byte with `aud`.',
-      fix: 'Set the identifier that the provider has for this API, such as https://api.example.com/.',
+      fix: 'Set the identifier that the provider has for this API, such as https://api.example.com/, without white space or quotation marks around it.',
     },
     subject: {
       ...oneOf('required', 'optional'),
@@ -323,10 +324,10 @@ export const settingTable = {
   }),
   ...consumedBy('serve', {
     customClaim: {
-      schema: printable,
+      schema: identifier,
       defaultValue: 'https://portcullis.example/claim',
       meaning: 'Name of the claim that `/api/profile` returns.',
-      fix: 'Set the name of a claim, such as https://my-app.example/claim.',
+      fix: 'Set the name of a claim, such as https://my-app.example/claim, without white space or quotation marks around it.',
     },
     docs: { ...flag, defaultValue: 'true', meaning: '`true` serves `/openapi.json` and `/docs`.' },
   }),
@@ -384,7 +385,7 @@ export const settingTable = {
       fix: 'Set the path of a file with rules, in JSON or YAML.',
     },
     upstream: {
-      schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
+      schema: v.union([v.literal(''), readable(parseUpstream)]),
       defaultValue: '',
       meaning:
         'Server that admitted requests are forwarded to: `http://host:port`, `https://host:port` or `unix:/path`. Without it, the gate only decides for other proxies.',

@@ -30,7 +30,7 @@ export interface SettingSources {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Written forms, by flag, of defaults that replace the defaults of the table. */
-  readonly defaults?: Readonly<Record<string, string>>;
+  readonly defaults?: Readonly<Partial<Record<string, string>>>;
 }
 
 export type SettingsResult =

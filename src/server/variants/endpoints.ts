@@ -9,7 +9,7 @@ const messages = {
 } as const;
 
 const summaries = {
-  public: 'Open to everybody',
+  public: 'Open to all clients',
   private: 'Any valid access token',
   scoped: 'A valid access token with the scope read:messages',
   profile: 'Who the access token speaks for',

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import fastify from 'fastify';
 import { Hono } from 'hono';
@@ -13,6 +11,7 @@ import { AccessError } from '../../../src/core/failures.ts';
 import type { ErrorBody, ErrorReport } from '../../../src/core/refusal/error-body.ts';
 import type { Access, ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../../../src/core/token/claims.ts';
+import { listen } from '../../support/listening.ts';
 import { issuer } from '../issuer.ts';
 import { createServers, policy } from '../scene.ts';
 
@@ -43,18 +42,7 @@ const otherServer = (server: ResourceServer): ResourceServer => {
 /** A policy that no route has. */
 const otherPolicy = { scopes: ['read:messages'] };
 
-async function listen(listener: RequestListener): Promise<Mounted> {
-  const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, // it listens on TCP
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
-}
+const serve = (listener: RequestListener): Promise<Mounted> => listen(createServer(listener));
 
 function mountExpress(server: ResourceServer, options: FormOptions): Promise<Mounted> {
   const authorize = inExpress.createAuthorize(server, options);
@@ -83,7 +71,7 @@ function mountExpress(server: ResourceServer, options: FormOptions): Promise<Mou
   const failed: express.ErrorRequestHandler = (error: Error, _req, res, _next) => {
     res.status(500).send(error.message);
   };
-  return listen(app.use(failed));
+  return serve(app.use(failed));
 }
 
 async function mountFastify(server: ResourceServer, options: FormOptions): Promise<Mounted> {
@@ -141,7 +129,7 @@ function createHono(server: ResourceServer, options: FormOptions): Hono {
 
 /** Serves what is web-standard from `node:http`. */
 function serveFetch(answer: (request: Request) => Promise<Response>): Promise<Mounted> {
-  return listen(async (incoming, outgoing) => {
+  return serve(async (incoming, outgoing) => {
     const request = new Request(`http://${incoming.headers.host}${incoming.url}`, {
       headers: incoming.headers as Record<string, string>, // none of the tests repeats one
     });
@@ -185,7 +173,7 @@ function mountNode(server: ResourceServer, options: FormOptions): Promise<Mounte
     '/api/any': protect({}, respond),
     '/api/scoped': protect({}, protect(policy, respond)),
   };
-  return listen(async (request, response) => {
+  return serve(async (request, response) => {
     try {
       await routes[request.url ?? '']?.(request, response);
     } catch (error) {

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder } from '../../../tools/shared/folder.js';
+import { listen, stop } from '../../../tools/shared/network.js';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 import { createTestCertificates, type TestValidity } from '../../support/tls.ts';
 
@@ -14,17 +13,12 @@ export interface Bend {
   /** Seconds by which its clock is ahead. */
   lead?: number;
   keys?: readonly object[];
-  status?: number;
-  /** Status of the discovery document only. */
-  discoveryStatus?: number;
   /** More members of the metadata. */
   metadata?: object;
   /** Response of /introspect. */
   introspection?: { readonly document: object; readonly status: number };
   /** Never responds. */
   hangs?: boolean;
-  /** The document that is a page of HTML. */
-  html?: 'discovery' | 'keys';
 }
 
 /** A provider over TLS whose documents can be bent. */
@@ -42,9 +36,8 @@ export interface BentProvider {
 /** Starts it on a free loopback port; `validity` of its certificate. */
 export async function startBentProvider(validity?: TestValidity): Promise<BentProvider> {
   const certificates = await createTestCertificates(validity);
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-bent-'));
-  const caFile = join(folder, 'ca.pem');
-  await writeFile(caFile, certificates.ca);
+  const caFile = join(makeFolder('bent'), 'ca.pem');
+  writeFileSync(caFile, certificates.ca);
   const { publicKey } = takeRsaKeys();
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'key-1', use: 'sig', alg: 'RS256' };
   const server = createServer({ cert: certificates.cert, key: certificates.key }, (request, response) => {
@@ -53,10 +46,7 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
       jwksUri = `${own}jwks`,
       lead = 0,
       keys = [jwk],
-      status = 200,
-      discoveryStatus,
       hangs = false,
-      html,
       metadata,
       introspection,
     } = provider.bend;
@@ -68,15 +58,9 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
       return void response.writeHead(own, { 'content-type': 'application/json' }).end(JSON.stringify(document));
     }
     const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri, ...metadata };
-    const isDiscovery = request.url !== '/jwks';
-    if (html === (isDiscovery ? 'discovery' : 'keys'))
-      return void response.end('<!doctype html><title>Sign in</title>');
-    response
-      .writeHead((isDiscovery ? discoveryStatus : undefined) ?? status, { 'content-type': 'application/json' })
-      .end(JSON.stringify(document));
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const port = await listen(server);
   const own = `https://localhost:${port}/`;
   const provider: BentProvider = {
     issuer: own,
@@ -84,11 +68,7 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
     caFile,
     jwk,
     bend: {},
-    async close() {
-      server.closeAllConnections();
-      await once(server.close(), 'close');
-      await rm(folder, { recursive: true });
-    },
+    close: () => stop(server),
   };
   return provider;
 }

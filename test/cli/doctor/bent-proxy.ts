@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { listen, stop } from '../../../tools/shared/network.js';
 import type { TestCertificates } from '../../support/tls.ts';
 
 /** How a reverse proxy harms what it passes on. */
@@ -49,13 +48,9 @@ export async function startBentProxy(target: string, bend: ProxyBend): Promise<B
     sent.end();
   };
   const server = tls === undefined ? createServer(pass) : createTlsServer({ cert: tls.cert, key: tls.key }, pass);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const port = await listen(server);
   return {
     url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
-    async close() {
-      server.closeAllConnections();
-      await once(server.close(), 'close');
-    },
+    close: () => stop(server),
   };
 }

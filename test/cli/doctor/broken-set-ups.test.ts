@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 /** Runs every check, as an operator does who does not know the cause. */
-async function examine({ title, name, fix, prepare }: BrokenSetUp): Promise<void> {
+async function examine([title, name, fix, prepare]: BrokenSetUp): Promise<void> {
   const { args = [], settings = {} } = await prepare(workshop);
   const { provider } = workshop;
   const issuer = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: 'https://api.example/' };
@@ -47,22 +47,22 @@ async function examine({ title, name, fix, prepare }: BrokenSetUp): Promise<void
 
 describe.each([
   ['21 broken deployments', 21, brokenDeployments],
-  ['29 broken set-ups of the provider', 29, brokenProviders],
+  ['22 broken set-ups of the provider', 22, brokenProviders],
 ] as const)('%s', (_, count, all) => {
   it('are different fixtures', () => {
-    expect(new Set(all.map(({ title }) => title)).size).toBe(count);
+    expect(new Set(all.map(([title]) => title)).size).toBe(count);
   });
-  for (const each of all.filter(({ program }) => program === undefined)) {
-    it(`${each.title} → ${each.name}`, () => examine(each));
+  for (const each of all.filter((row) => row.length === 4)) {
+    it(`${each[0]} → ${each[1]}`, () => examine(each));
   }
-  const withRedis = all.filter(({ program }) => program !== undefined);
+  const withRedis = all.filter((row) => row.length === 5);
   if (withRedis.length === 0) return;
   describe('Redis', needs('redis-server'), () => {
-    for (const each of withRedis) it(`${each.title} → ${each.name}`, () => examine(each));
+    for (const each of withRedis) it(`${each[0]} → ${each[1]}`, () => examine(each));
   });
 });
 
-it('named with the right fix → all 50', needs('redis-server'), () => {
-  process.stdout.write(`doctor: ${named.length} of 50 set-ups named with the right fix\n`);
-  expect(named.length).toBe(50);
+it('named with the right fix → all 43', needs('redis-server'), () => {
+  process.stdout.write(`doctor: ${named.length} of 43 set-ups named with the right fix\n`);
+  expect(named.length).toBe(43);
 });

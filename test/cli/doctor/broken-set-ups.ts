@@ -5,10 +5,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { calculateJwkThumbprint } from 'jose';
 import type { FindingName } from '../../../src/cli/doctor/finding.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
-import { passStart } from '../../support/pass-start.ts';
 import { startTestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
 import { startTestProvider } from '../../support/test-provider.ts';
@@ -34,14 +32,14 @@ export interface Workshop {
   readonly stops: (() => unknown)[];
 }
 
-/** A set-up that does not work: the only failure that `doctor` may find, and its fix. */
-export interface BrokenSetUp {
-  readonly title: string;
-  readonly name: FindingName;
-  readonly fix: RegExp;
-  readonly prepare: (workshop: Workshop) => Promise<SetUp>;
-  readonly program?: 'redis-server';
-}
+/** A set-up that does not work: the only failure that `doctor` may find, its fix, and a program that is required. */
+export type BrokenSetUp = readonly [
+  title: string,
+  name: FindingName,
+  fix: RegExp,
+  prepare: (workshop: Workshop) => Promise<SetUp>,
+  program?: 'redis-server',
+];
 
 const origin = 'https://app.example';
 
@@ -77,27 +75,6 @@ const rules =
   });
 const open = (id: string, path: string): object => ({ id, path, access: 'open' });
 const ruleText = (...list: readonly object[]): string => JSON.stringify({ issuers: {}, rules: list });
-
-/** Two instances, with a bound token and its key for `doctor`. */
-const instances =
-  (...each: readonly Settings[]) =>
-  async (workshop: Workshop): Promise<SetUp> => {
-    const provider = await startTestProvider();
-    workshop.stops.push(() => provider.close());
-    const running = await Promise.all(each.map((more) => startVariant(findVariant('a'), provider, more)));
-    workshop.stops.push(() => Promise.all(running.map((service) => service.stop())));
-    await Promise.all(running.map((service) => service.findLog(({ event }) => event === 'keys_fetched')));
-    await passStart();
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const jkt = await calculateJwkThumbprint(publicKey.export({ format: 'jwk' }) as { readonly kty: string }); // an EC JWK
-    const token = await write(workshop, 'token', `${await provider.sign({ cnf: { jkt } })}\n`);
-    const key = await write(workshop, 'proof.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
-    return {
-      args: [...running.flatMap(({ url }) => ['--peer', url]), '--token-file', token, '--dpop-key-file', key],
-      settings: { ...readEnvironment(findVariant('a'), provider), ...each[0] },
-    };
-  };
-const nonces = (secret: string): Settings => ({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secret.repeat(32) });
 
 /** A service behind a proxy. */
 const proxied =
@@ -142,123 +119,104 @@ const program = 'redis-server';
 
 /** Deployments in which something around a healthy provider is wrong. */
 export const brokenDeployments: readonly BrokenSetUp[] = [
-  {
-    title: 'rules with an invalid path',
-    name: 'rules_invalid',
-    fix: /rules check/,
-    prepare: rules(ruleText({ id: 'a', path: 'a' })),
-  },
-  { title: 'rules that are not JSON', name: 'rules_invalid', fix: /rules check/, prepare: rules('{ "rules": [') },
-  {
-    title: 'file of the rules missing',
-    ...{ name: 'rules_invalid', fix: /RULES/ },
-    prepare: async ({ folder }) => ({ settings: { RULES: join(folder, 'missing.json') } }),
-  },
-  {
-    title: 'a rule that no request reaches',
-    ...{ name: 'rule_doubtful', fix: /Remove the rule/ },
-    prepare: rules(ruleText(open('all', '/a/**'), open('one', '/a'), open('more', '/a/*/**'))),
-  },
-  {
-    title: 'nonce secrets of the instances differ',
-    name: 'nonces_differ',
-    fix: /same DPOP_NONCE_SECRET/,
-    prepare: instances(nonces('a'), nonces('b')),
-  },
-  {
-    title: 'each instance has its own replay memory',
-    name: 'replay_not_shared',
-    fix: /REPLAY_STORE=redis:/,
-    prepare: instances({}, {}),
-  },
-  { title: 'the proxy ends TLS and is not trusted', name: 'url_differs', fix: /TRUST_PROXY=/, prepare: proxied('tls') },
-  {
-    title: 'the proxy replaces Host',
-    name: 'url_differs',
-    fix: /X-Forwarded-Host/,
-    prepare: proxied({ sets: { host: 'internal.example' } }),
-  },
-  {
-    title: 'the proxy strips a prefix',
-    name: 'prefix_stripped',
-    fix: /EXTERNAL_URL=.*\/v1/,
-    prepare: proxied({ prefix: '/v1' }, { path: '/v1/api/private' }),
-  },
-  {
-    title: 'the proxy removes Authorization',
-    name: 'authorization_stripped',
-    fix: /CGIPassAuth On/,
-    prepare: proxied({ strips: ['authorization'] }),
-  },
-  {
-    title: 'the proxy removes DPoP',
-    name: 'dpop_stripped',
-    fix: /DPoP header/,
-    prepare: proxied({ strips: ['dpop'] }),
-  },
-  {
-    title: 'the proxy refuses OPTIONS',
-    name: 'preflight_refused',
-    fix: /pass OPTIONS/,
-    prepare: proxied({ answers: ['OPTIONS'] }),
-  },
-  {
-    title: 'the proxy responds to OPTIONS with 502',
-    name: 'preflight_refused',
-    fix: /pass OPTIONS/,
-    prepare: proxied({ answers: ['OPTIONS'], answerStatus: 502 }),
-  },
-  {
-    title: 'nothing listens at the URL of the clients',
-    ...{ name: 'url_unreachable', fix: /Start the service, or correct host and port/ },
-    prepare: async () => ({ args: ['--from-outside', `http://127.0.0.1:${await findFreePort()}`] }),
-  },
-  {
-    title: 'Redis behind sentinels is unreachable',
-    ...{ name: 'redis_unreachable', fix: /REPLAY_STORE/ },
-    prepare: async () => ({ settings: { REPLAY_STORE: `redis+sentinel://127.0.0.1:${await findFreePort()}/gate` } }),
-  },
-  {
-    title: 'a cluster of Redis is unreachable',
-    ...{ name: 'redis_unreachable', fix: /REPLAY_STORE/ },
-    prepare: async () => ({ settings: { REPLAY_STORE: `redis+cluster://127.0.0.1:${await findFreePort()}` } }),
-  },
-  {
-    title: 'Redis is a read-only replica',
-    name: 'redis_readonly',
-    fix: /master|primary/i,
-    prepare: redis('REPLICAOF', '127.0.0.1', '1'),
+  ['rules with an invalid path', 'rules_invalid', /rules check/, rules(ruleText({ id: 'a', path: 'a' }))],
+  ['rules that are not JSON', 'rules_invalid', /rules check/, rules('{ "rules": [')],
+  [
+    'file of the rules missing',
+    'rules_invalid',
+    /^Name a readable file/,
+    async ({ folder }) => ({ settings: { RULES: join(folder, 'missing.json') } }),
+  ],
+  [
+    'folder of the rules without a rules file',
+    'rules_invalid',
+    /^Add a file with \.json/,
+    async ({ folder }) => ({ settings: { RULES: await mkdtemp(join(folder, 'rules-')) } }),
+  ],
+  [
+    'a rule that no request reaches',
+    'rule_doubtful',
+    /Remove the rule/,
+    rules(ruleText(open('all', '/a/**'), open('one', '/a'), open('more', '/a/*/**'))),
+  ],
+  ['the proxy ends TLS and is not trusted', 'url_differs', /TRUST_PROXY=/, proxied('tls')],
+  ['the proxy replaces Host', 'url_differs', /X-Forwarded-Host/, proxied({ sets: { host: 'internal.example' } })],
+  [
+    'EXTERNAL_URL is another host',
+    'url_differs',
+    /^EXTERNAL_URL=http:\/\/127\.0\.0\.1:\d+, with the prefix/,
+    proxied(
+      {},
+      {
+        running: { EXTERNAL_URL: 'https://api.example' },
+        settings: { EXTERNAL_URL: 'https://api.example' },
+      },
+    ),
+  ],
+  [
+    'the proxy strips a prefix',
+    'prefix_stripped',
+    /EXTERNAL_URL=.*\/v1/,
+    proxied({ prefix: '/v1' }, { path: '/v1/api/private' }),
+  ],
+  [
+    'the proxy removes Authorization',
+    'authorization_stripped',
+    /CGIPassAuth On/,
+    proxied({ strips: ['authorization'] }),
+  ],
+  ['the proxy removes DPoP', 'dpop_stripped', /DPoP header/, proxied({ strips: ['dpop'] })],
+  ['the proxy refuses OPTIONS', 'preflight_refused', /pass OPTIONS/, proxied({ answers: ['OPTIONS'] })],
+  [
+    'the proxy responds to OPTIONS with 502',
+    'preflight_refused',
+    /pass OPTIONS/,
+    proxied({ answers: ['OPTIONS'], answerStatus: 502 }),
+  ],
+  [
+    'nothing listens at the URL of the clients',
+    'url_unreachable',
+    /Start the service, or correct host and port/,
+    async () => ({ args: ['--from-outside', `http://127.0.0.1:${await findFreePort()}`] }),
+  ],
+  [
+    'Redis behind sentinels is unreachable',
+    'redis_unreachable',
+    /REPLAY_STORE/,
+    async () => ({ settings: { REPLAY_STORE: `redis+sentinel://127.0.0.1:${await findFreePort()}/gate` } }),
+  ],
+  [
+    'a cluster of Redis is unreachable',
+    'redis_unreachable',
+    /REPLAY_STORE/,
+    async () => ({ settings: { REPLAY_STORE: `redis+cluster://127.0.0.1:${await findFreePort()}` } }),
+  ],
+  ['Redis is a read-only replica', 'redis_readonly', /master|primary/i, redis('REPLICAOF', '127.0.0.1', '1'), program],
+  ['Redis is full', 'redis_full', /maxmemory/, redis('CONFIG', 'SET', 'maxmemory', '1'), program],
+  [
+    'the user of Redis has no EVAL',
+    'redis_permissions',
+    /eval/i,
+    redis('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
     program,
-  },
-  {
-    title: 'Redis is full',
-    name: 'redis_full',
-    fix: /maxmemory/,
-    prepare: redis('CONFIG', 'SET', 'maxmemory', '1'),
-    program,
-  },
-  {
-    title: 'the user of Redis has no EVAL',
-    name: 'redis_permissions',
-    fix: /eval/i,
-    prepare: redis('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
-    program,
-  },
-  {
-    title: 'the password of Redis is wrong',
-    ...{ name: 'redis_login', fix: /REPLAY_STORE/ },
-    prepare: async ({ stops }) => {
+  ],
+  [
+    'the password of Redis is wrong',
+    'redis_login',
+    /REPLAY_STORE/,
+    async ({ stops }) => {
       const server = await startTestRedis({ password: 'right' });
       stops.push(() => server.stop());
       return { settings: { REPLAY_STORE: `redis://:wrong@127.0.0.1:${server.port}` } };
     },
     program,
-  },
-  {
-    title: 'Redis is slower than REPLAY_TIMEOUT',
-    ...{ name: 'redis_slow', fix: /REPLAY_TIMEOUT/ },
-    prepare: async () => ({ settings: { REPLAY_STORE: (await startImpostor(answerCheck)).url } }),
-  },
+  ],
+  [
+    'Redis is slower than REPLAY_TIMEOUT',
+    'redis_slow',
+    /REPLAY_TIMEOUT/,
+    async () => ({ settings: { REPLAY_STORE: (await startImpostor(answerCheck)).url } }),
+  ],
 ];
 
 const bend =
@@ -282,38 +240,30 @@ const rsa = (bits: number) => generateKeyPairSync('rsa', { modulusLength: bits }
 
 /** Providers that are wrongly set up, or are addressed wrongly. */
 export const brokenProviders: readonly BrokenSetUp[] = [
-  {
-    title: 'private authority',
-    name: 'certificate_untrusted',
-    fix: /NODE_EXTRA_CA_CERTS=/,
-    prepare: async () => ({ settings: { NODE_EXTRA_CA_CERTS: '' } }),
-  },
-  {
-    title: 'certificate for another name',
-    ...{ name: 'certificate_name', fix: /IDP_DOMAIN/ },
-    prepare: async (workshop) => {
+  [
+    'private authority',
+    'certificate_untrusted',
+    /NODE_EXTRA_CA_CERTS=/,
+    async () => ({ settings: { NODE_EXTRA_CA_CERTS: '' } }),
+  ],
+  [
+    'certificate for another name',
+    'certificate_name',
+    /IDP_DOMAIN/,
+    async (workshop) => {
       const port = Number(new URL(workshop.provider.issuer).port);
       const bridge = createTcpServer((socket) => void socket.pipe(connect(port, '127.0.0.1')).pipe(socket));
       await listenOn(workshop, bridge, port, '127.0.0.2');
       return { settings: { IDP_DOMAIN: `127.0.0.2:${port}` } };
     },
-  },
-  {
-    title: 'certificate expired',
-    name: 'certificate_expired',
-    fix: /Renew the certificate/,
-    prepare: late({ from: -2, to: -1 }),
-  },
-  {
-    title: 'certificate not valid yet',
-    name: 'certificate_expired',
-    fix: /clock of this host/,
-    prepare: late({ from: 1, to: 2 }),
-  },
-  {
-    title: 'port of plain HTTP',
-    ...{ name: 'plain_http', fix: /HTTPS port/ },
-    prepare: async (workshop) => ({
+  ],
+  ['certificate expired', 'certificate_expired', /Renew the certificate/, late({ from: -2, to: -1 })],
+  ['certificate not valid yet', 'certificate_expired', /clock of this host/, late({ from: 1, to: 2 })],
+  [
+    'port of plain HTTP',
+    'plain_http',
+    /HTTPS port/,
+    async (workshop) => ({
       settings: {
         IDP_DOMAIN: `localhost:${await listenOn(
           workshop,
@@ -321,142 +271,89 @@ export const brokenProviders: readonly BrokenSetUp[] = [
         )}`,
       },
     }),
-  },
-  {
-    title: 'wrong port',
-    ...{ name: 'provider_unreachable', fix: /Correct host and port in IDP_DOMAIN/ },
-    prepare: async () => ({ settings: { IDP_DOMAIN: `localhost:${await findFreePort()}` } }),
-  },
-  {
-    title: 'host name that does not exist',
-    name: 'provider_unreachable',
-    fix: /Correct host and port in IDP_DOMAIN/,
-    prepare: async () => ({ settings: { IDP_DOMAIN: 'idp.invalid' } }),
-  },
-  {
-    title: 'hangs',
-    name: 'provider_unreachable',
-    fix: /network/,
-    prepare: bend({ hangs: true }, {}, ['--timeout', '2']),
-  },
-  {
-    title: 'behind a dead outbound proxy',
-    ...{ name: 'proxy_failed', fix: /Correct HTTPS_PROXY.* exempt the provider in NO_PROXY/ },
-    prepare: async () => ({ settings: { HTTPS_PROXY: `http://127.0.0.1:${await findFreePort()}` } }),
-  },
-  {
-    title: 'no discovery document',
-    name: 'keys_unavailable',
-    fix: /IDP_DOMAIN/,
-    prepare: bend({ discoveryStatus: 404 }),
-  },
-  {
-    title: 'discovery is forbidden',
-    name: 'keys_unavailable',
-    fix: /IDP_DOMAIN/,
-    prepare: bend({ discoveryStatus: 403 }),
-  },
-  {
-    title: 'discovery is a page of HTML',
-    name: 'keys_unavailable',
-    fix: /page of HTML/,
-    prepare: bend({ html: 'discovery' }),
-  },
-  {
-    title: 'discovery redirects',
-    name: 'keys_unavailable',
-    fix: /redirect leads to/,
-    prepare: bend({ discoveryStatus: 302 }),
-  },
-  {
-    title: 'internal name as issuer',
-    name: 'issuer_differs',
-    fix: /^IDP_DOMAIN=public\.example/,
-    prepare: bend({ issuer: 'https://public.example/' }),
-  },
-  {
-    title: 'issuer with a path',
-    name: 'issuer_differs',
-    fix: /ISSUER=https:\/\/localhost:\d+\/realms\/main/,
-    prepare: async ({ provider }) => bend({ issuer: `${provider.issuer}realms/main` })({ provider } as Workshop),
-  },
-  {
-    title: 'issuer without its slash',
-    name: 'issuer_differs',
-    fix: /^ISSUER=https:\/\/localhost:\d+ instead of IDP_DOMAIN/,
-    prepare: async ({ provider }) => bend({ issuer: provider.issuer.slice(0, -1) })({ provider } as Workshop),
-  },
-  {
-    title: 'domain with https://',
-    name: 'domain_with_scheme',
-    fix: /^IDP_DOMAIN=localhost:\d+$/,
-    prepare: async ({ provider }) => ({ settings: { IDP_DOMAIN: provider.issuer } }),
-  },
-  {
-    title: 'status 429',
-    name: 'keys_unavailable',
-    fix: /^The provider limits requests/,
-    prepare: bend({ discoveryStatus: 429 }),
-  },
-  {
-    title: 'status 500',
-    name: 'keys_unavailable',
-    fix: /^The provider fails/,
-    prepare: bend({ discoveryStatus: 500 }),
-  },
-  {
-    title: 'clock of the provider ahead',
-    name: 'clock_behind',
-    fix: /timedatectl set-ntp true/,
-    prepare: bend({ lead: 602 }),
-  },
-  {
-    title: 'clock of the provider behind',
-    name: 'clock_ahead',
-    fix: /timedatectl set-ntp true/,
-    prepare: bend({ lead: -602 }),
-  },
-  {
-    title: 'jwks_uri with http',
-    name: 'jwks_uri_invalid',
-    fix: /over https/,
-    prepare: bend({ jwksUri: 'http://localhost/jwks' }),
-  },
-  {
-    title: 'jwks_uri of another network',
-    ...{ name: 'keys_unavailable', fix: /Check DNS|network|Correct host/ },
-    prepare: async (workshop) => bend({ jwksUri: `https://localhost:${await findFreePort()}/jwks` })(workshop),
-  },
-  {
-    title: 'key set is a page of HTML',
-    name: 'keys_unavailable',
-    fix: /page of HTML/,
-    prepare: bend({ html: 'keys' }),
-  },
-  { title: 'no key', name: 'no_usable_key', fix: /Publish a key for signatures/, prepare: bend({ keys: [] }) },
-  {
-    title: 'ES256 keys with ALGORITHMS=RS256',
-    ...{ name: 'no_usable_key', fix: /^ALGORITHMS=ES256, if the provider signs with it/ },
-    prepare: bend({
+  ],
+  [
+    'wrong port',
+    'provider_unreachable',
+    /Correct host and port in IDP_DOMAIN/,
+    async () => ({ settings: { IDP_DOMAIN: `localhost:${await findFreePort()}` } }),
+  ],
+  [
+    'host name that does not exist',
+    'provider_unreachable',
+    /Correct host and port in IDP_DOMAIN/,
+    async () => ({ settings: { IDP_DOMAIN: 'idp.invalid' } }),
+  ],
+  ['hangs', 'provider_unreachable', /network/, bend({ hangs: true }, {}, ['--timeout', '2'])],
+  [
+    'behind a dead outbound proxy',
+    'proxy_failed',
+    /Correct HTTPS_PROXY.* exempt the provider in NO_PROXY/,
+    async () => ({ settings: { HTTPS_PROXY: `http://127.0.0.1:${await findFreePort()}` } }),
+  ],
+  [
+    'internal name as issuer',
+    'issuer_differs',
+    /^IDP_DOMAIN=public\.example/,
+    bend({ issuer: 'https://public.example/' }),
+  ],
+  [
+    'issuer with a path',
+    'issuer_differs',
+    /ISSUER=https:\/\/localhost:\d+\/realms\/main/,
+    async ({ provider }) => bend({ issuer: `${provider.issuer}realms/main` })({ provider } as Workshop),
+  ],
+  [
+    'issuer without its slash',
+    'issuer_differs',
+    /^ISSUER=https:\/\/localhost:\d+, and remove IDP_DOMAIN/,
+    async ({ provider }) => bend({ issuer: provider.issuer.slice(0, -1) })({ provider } as Workshop),
+  ],
+  [
+    'domain with https://',
+    'domain_with_scheme',
+    /^IDP_DOMAIN=localhost:\d+$/,
+    async ({ provider }) => ({ settings: { IDP_DOMAIN: provider.issuer } }),
+  ],
+  ['clock of the provider ahead', 'clock_behind', /timedatectl set-ntp true/, bend({ lead: 602 })],
+  ['clock of the provider behind', 'clock_ahead', /timedatectl set-ntp true/, bend({ lead: -602 })],
+  ['jwks_uri with http', 'jwks_uri_invalid', /over https/, bend({ jwksUri: 'http://localhost/jwks' })],
+  [
+    'jwks_uri of another network',
+    'keys_unavailable',
+    /Check DNS|network|Correct host/,
+    async (workshop) => bend({ jwksUri: `https://localhost:${await findFreePort()}/jwks` })(workshop),
+  ],
+  [
+    'JWKS_URI is another document',
+    'keys_unavailable',
+    /^Compare JWKS_URI with the guide/,
+    async ({ provider }) => ({ settings: { JWKS_URI: `${provider.issuer}elsewhere` } }),
+  ],
+  [
+    'ES256 keys with ALGORITHMS=RS256',
+    'no_usable_key',
+    /^ALGORITHMS=ES256, if the provider signs with it/,
+    bend({
       keys: published({ ...publicJwk(generateKeyPairSync('ec', { namedCurve: 'P-256' })), use: 'sig', alg: 'ES256' }),
     }),
-  },
-  {
-    title: 'keys for encryption only',
-    name: 'no_usable_key',
-    fix: /Publish a key for signatures/,
-    prepare: bend({ keys: published({ ...publicJwk(rsa(2048)), use: 'enc' }) }),
-  },
-  {
-    title: 'RSA key of 1024 bits',
-    name: 'no_usable_key',
-    fix: /Publish a key for signatures/,
-    prepare: bend({ keys: published({ ...publicJwk(rsa(1024)), use: 'sig' }) }),
-  },
-  {
-    title: 'shared secret as key',
-    name: 'no_usable_key',
-    fix: /Publish a key for signatures/,
-    prepare: bend({ keys: published({ kty: 'oct', k: 'AAAA', alg: 'HS256' }) }),
-  },
+  ],
+  [
+    'keys for encryption only',
+    'no_usable_key',
+    /Publish a key for signatures/,
+    bend({ keys: published({ ...publicJwk(rsa(2048)), use: 'enc' }) }),
+  ],
+  [
+    'RSA key of 1024 bits',
+    'no_usable_key',
+    /Publish a key for signatures/,
+    bend({ keys: published({ ...publicJwk(rsa(1024)), use: 'sig' }) }),
+  ],
+  [
+    'shared secret as key',
+    'no_usable_key',
+    /Publish a key for signatures/,
+    bend({ keys: published({ kty: 'oct', k: 'AAAA', alg: 'HS256' }) }),
+  ],
 ];

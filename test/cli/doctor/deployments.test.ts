@@ -117,9 +117,10 @@ it('a fix names ISSUER if that is set, not IDP_DOMAIN', async () => {
   expect(findings[0]?.fix).toMatch(/^ISSUER=https:\/\/public\.example\//);
 });
 
-it('a server that responds with an open page or 502 → its own problem', async () => {
+it('a server that responds with an open page, 429 or 502 → its own problem', async () => {
   const proxy = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 502 });
   const open = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 200 });
+  const limited = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 429 });
   const run = async (url: string) => {
     const { status, findings } = await runDoctor(['--only', 'url', '--from-outside', url], {});
     return [status, ...namesOf(findings)];
@@ -127,5 +128,6 @@ it('a server that responds with an open page or 502 → its own problem', async 
   expect(await run(`${proxy.url}/api`)).toEqual([1, 'url_unreachable']);
   expect(await run(`${open.url}/api`)).toEqual([1, 'url_open']);
   expect(await run(open.url)).toEqual([0, 'url_open']);
-  await Promise.all([proxy.close(), open.close()]);
+  expect(await run(`${limited.url}/api`)).toEqual([0, 'url_limited']);
+  await Promise.all([proxy.close(), open.close(), limited.close()]);
 });

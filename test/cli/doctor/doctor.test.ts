@@ -19,6 +19,7 @@ describe('the command', () => {
     [['--token-file', '/nowhere']],
     [['--dpop-key-file', '/dev/null']],
     [['--client-cert', '/nowhere']],
+    [['--client-cert', 'package.json']],
   ])('%j → 64 and where the help is', async (args) => {
     const { status, stdout, stderr } = await runCommand(['doctor', ...args], settings);
     expect([status, stdout]).toEqual([64, '']);
@@ -48,7 +49,7 @@ describe('the command', () => {
 
 describe('findings', () => {
   it('every problem has a row in the table of the docs, and a page of explain', () => {
-    const docs = readFileSync('docs/doctor.md', 'utf8');
+    const docs = readFileSync('docs/explain.md', 'utf8');
     for (const name of Object.keys(findings)) {
       expect(docs).toContain(`<a id="${name}"></a>`);
       expect(formatPage(name)).toContain(`### ${name}`);
@@ -57,7 +58,7 @@ describe('findings', () => {
   });
 
   it('control characters and long strings → escaped and bounded', () => {
-    const { seen, fix } = problem('issuer_differs', { seen: `\x1b[2J${'x'.repeat(1000)}`, fix: 'a\u202eb' });
+    const { seen, fix } = problem('issuer_differs', `\x1b[2J${'x'.repeat(1000)}`, { fix: 'a\u202eb' });
     expect(seen).toMatch(/^\\u\{1b\}\[2Jx+… \(1004 characters\)$/);
     expect(fix).toBe('a\\u{202e}b');
   });
@@ -65,8 +66,8 @@ describe('findings', () => {
   it('short fix → same line; long fix → next line', () => {
     const text = formatFindings(
       [
-        problem('clock_behind', { seen: 'off', fix: 'timedatectl set-ntp true' }),
-        { ...problem('certificate_name', { seen: 'x'.repeat(100), fix: 'Correct ISSUER.' }), issuer: 'staff' },
+        problem('clock_behind', 'off', { fix: 'timedatectl set-ntp true' }),
+        { ...problem('certificate_name', 'x'.repeat(100), { fix: 'Correct ISSUER.' }), issuer: 'staff' },
         ok('provider', 'responds'),
       ],
       plainStyle,
@@ -84,14 +85,14 @@ describe('findings', () => {
 
 describe('terminal style', () => {
   const paint = (isTTY: boolean, environment: Record<string, string>) =>
-    readTerminalStyle({ isTTY, environment }).paint('bad', 'x');
+    readTerminalStyle(environment, { isTTY }).paint('bad', 'x');
 
   it('colours only on a terminal, and not with NO_COLOR or a dumb one', () => {
     expect(paint(true, {})).toContain('\x1b[31m');
     expect(paint(false, {})).toBe('x');
     expect(paint(true, { NO_COLOR: '1' })).toBe('x');
     expect(paint(true, { TERM: 'dumb' })).toBe('x');
-    expect(readTerminalStyle({ isTTY: true, environment: { TERM: 'dumb' } }).characters).toBe('ascii');
+    expect(readTerminalStyle({ TERM: 'dumb' }, { isTTY: true }).characters).toBe('ascii');
   });
 });
 

@@ -1,30 +1,20 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LocalIdp, startLocalIdp } from '../../../src/dev/provider/local-idp.ts';
+import { useLocalIdp } from '../../support/local-idp.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 import { runDoctor } from './run-doctor.ts';
 
 const audience = 'https://api.example/';
-let base: string;
-let idp: LocalIdp;
+const { idp, environment } = await useLocalIdp({ audience });
 let service: ServiceProcess;
 beforeAll(async () => {
-  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment: { XDG_CACHE_HOME: base } });
   const { domain, certificateFile: caFile } = idp;
   service = await startVariant(findVariant('a'), { domain, audience, caFile });
 });
-afterAll(async () => {
-  await service?.stop();
-  await idp?.close();
-  await rm(base, { recursive: true });
-});
+afterAll(() => service?.stop());
 
 const doctor = async (...args: readonly string[]) => {
-  const { status, findings, stderr } = await runDoctor(args, { XDG_CACHE_HOME: base });
+  const { status, findings, stderr } = await runDoctor(args, environment);
   return { status, stderr, levels: Object.fromEntries(findings.map(({ check, level }) => [check, level])) };
 };
 const good = { provider: 'ok', tls: 'ok', clock: 'ok' };

@@ -14,7 +14,7 @@ import {
   verify,
   verifyAll,
 } from '../../support/proof-judge.ts';
-import { encode, privateJwk, thumbprintOf } from '../../support/proofs.ts';
+import { encode, privateJwk } from '../../support/proofs.ts';
 
 describe('the header of a proof', () => {
   const secret = { kty: 'oct', k: encode('a secret of thirty-two characters') };
@@ -35,9 +35,7 @@ describe('the header of a proof', () => {
     ['jwk empty', 'malformed_proof_jwk', header({ jwk: {} })],
     ['jwk of RSA private', 'private_proof_jwk', signedBy('RS256', keys.RS256, { jwk: privateJwk(keys.RS256) })],
     ['jwk with other primes', 'private_proof_jwk', jwk({ oth: [] })],
-    ['jwk symmetric without its secret', 'malformed_proof_jwk', header({ jwk: { kty: 'oct' } })],
     ['jwk without kty', 'malformed_proof_jwk', jwk({ kty: undefined })],
-    ['jwk with kty in small letters', 'malformed_proof_jwk', jwk({ kty: 'ec' })],
     ['jwk of P-384 for ES256', 'malformed_proof_jwk', header({ jwk: keys.ES384.jwk })],
     ['jwk of P-521 for ES384', 'malformed_proof_jwk', change({ key: keys['P-521'], header: { alg: 'ES384' } })],
     ['jwk of EC for RS256', 'malformed_proof_jwk', change({ header: { alg: 'RS256' }, signAs: 'ES256' })],
@@ -47,25 +45,8 @@ describe('the header of a proof', () => {
       'malformed_proof_jwk',
       change({ header: { alg: 'EdDSA', jwk: { ...keys.EdDSA.jwk, crv: 'X25519' } }, key: keys.EdDSA }),
     ],
-    ['jwk of secp256k1', 'malformed_proof_jwk', jwk({ crv: 'secp256k1' })],
-    ['jwk without crv', 'malformed_proof_jwk', jwk({ crv: undefined })],
-    ['jwk without x', 'malformed_proof_jwk', jwk({ x: undefined })],
-    ['jwk without y', 'malformed_proof_jwk', jwk({ y: undefined })],
-    ['jwk with x a number', 'malformed_proof_jwk', jwk({ x: 1 })],
-    ['jwk with x padded', 'malformed_proof_jwk', jwk({ x: `${String(key.jwk['x'])}=` })],
-    ['jwk with x cut off', 'malformed_proof_jwk', jwk({ x: String(key.jwk['x']).slice(0, 42) })],
-    ['jwk with x empty', 'malformed_proof_jwk', jwk({ x: '' })],
     ['jwk that is no point of the curve', 'malformed_proof_jwk', jwk({ y: key.jwk['x'] })],
-    ['jwk at infinity', 'malformed_proof_jwk', jwk({ x: 'A'.repeat(43), y: 'A'.repeat(43) })],
     ['jwk of RSA with 1024 bits', 'malformed_proof_jwk', signedBy('RS256', keys.RS1024)],
-    [
-      'jwk of RSA with the exponent 1',
-      'malformed_proof_jwk',
-      change(
-        { key: { ...keys.RS256, jwk: { ...keys.RS256.jwk, e: 'AQ' } }, header: { alg: 'RS256' } },
-        { jkt: thumbprintOf({ ...keys.RS256.jwk, e: 'AQ' }) },
-      ),
-    ],
     [
       'jwk of RSA for the other padding',
       'malformed_proof_jwk',

@@ -51,7 +51,7 @@ describe('a valid proof', () => {
 
 describe('the shape of a proof', () => {
   const good = mint();
-  const [first = '', second = '', third = ''] = good.split('.');
+  const [first = '', second = ''] = good.split('.');
   const long = (size: number): string => {
     const rest = mint({ header: { pad: '' } }).length;
     return mint({ header: { pad: 'x'.repeat(Math.floor(((size - rest) * 3) / 4)) } });
@@ -62,17 +62,7 @@ describe('the shape of a proof', () => {
     ['a comma alone', 'multiple_dpop_proofs', ','],
     ['nothing', 'malformed_proof', ''],
     ['two parts', 'malformed_proof', `${first}.${second}`],
-    ['four parts', 'malformed_proof', `${good}.${third}`],
-    ['no header', 'malformed_proof', `.${second}.${third}`],
-    ['no claims', 'malformed_proof', `${first}..${third}`],
-    ['padding', 'malformed_proof', `${good}==`],
-    ['a space before it', 'malformed_proof', ` ${good}`],
-    ['a space after it', 'malformed_proof', `${good} `],
-    ['quotation marks around it', 'malformed_proof', `"${good}"`],
-    ['characters of the other base64', 'malformed_proof', `${first}.${second}.${third.slice(0, -2)}+/`],
     ['a header that is no JSON', 'malformed_proof', mint({ headerText: '{typ}' })],
-    ['a header that is an array', 'malformed_proof', mint({ headerText: '[]' })],
-    ['a header with a member twice', 'malformed_proof', mint({ headerText: `{"alg":"ES256","alg":"ES256"}` })],
     [
       'a jwk with a member twice',
       'malformed_proof',
@@ -83,9 +73,7 @@ describe('the shape of a proof', () => {
         ),
       }),
     ],
-    ['a header nested too deep', 'malformed_proof', mint({ headerText: `{"a":${'['.repeat(30)}${']'.repeat(30)}}` })],
     ['claims that are a string', 'malformed_proof', mint({ claimsText: '"jti"' })],
-    ['claims that are null', 'malformed_proof', mint({ claimsText: 'null' })],
     [
       'claims with a member twice',
       'malformed_proof',
@@ -98,7 +86,6 @@ describe('the shape of a proof', () => {
     ],
     ['the largest that is allowed', 'accepted', long(12_288)],
     ['more than 12 KiB', 'proof_too_large', `${long(12_288)}AAAA`],
-    ['a megabyte', 'proof_too_large', 'A'.repeat(1_000_000)],
   ])('%s → %s', (_name, reason, proof) => expect(judge(proof)).toBe(reason));
 
   it.each([

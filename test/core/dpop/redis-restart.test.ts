@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createNonces } from '../../../src/core/dpop/nonce.ts';
 import { replayName } from '../../../src/core/dpop/replay.ts';
 import type { RedisReplayOptions, RedisReplayStore } from '../../../src/core/dpop/replay-redis.ts';
-import { findFreePort } from '../../../tools/shared/network.js';
+import { findFreePort, until } from '../../../tools/shared/network.js';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
-import { answerCheck, openStore, refusal, startImpostor, until } from '../../support/redis-store.ts';
+import { answerCheck, openStore, refusal, startImpostor } from '../../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
 const key = 'portcullis:run';
@@ -197,6 +197,11 @@ describe('since when Redis remembers', needs('redis-server'), () => {
 });
 
 describe('a Redis that does not tell', () => {
+  const fakeTimers = (): void => {
+    vi.useFakeTimers({ shouldAdvanceTime: true, toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+  };
+
   it('no response → down, reported once, refused; retried on a new connection', async () => {
     const told: string[] = [];
     const impostor = await startImpostor(() => undefined);
@@ -210,6 +215,7 @@ describe('a Redis that does not tell', () => {
   });
 
   it('closed during a command → the connection ends, nothing is reported and none follows', async () => {
+    fakeTimers();
     const told: string[] = [];
     let asked = 0;
     const impostor = await startImpostor(() => void asked++);
@@ -217,7 +223,8 @@ describe('a Redis that does not tell', () => {
     await until(() => asked > 0);
     store.close();
     await until(() => impostor.sockets[0]?.readyState === 'closed');
-    await sleep(1200);
+    await vi.advanceTimersByTimeAsync(1200);
+    await sleep(50);
     expect(impostor.sockets).toHaveLength(1);
     expect(told).toEqual([]);
   });
@@ -231,6 +238,7 @@ describe('a Redis that does not tell', () => {
   });
 
   it('closed between two attempts → no further one', async () => {
+    fakeTimers();
     const told: string[] = [];
     const port = await findFreePort();
     const store = await openStore(`redis://127.0.0.1:${port}`, { onConnection: (state) => told.push(state) });
@@ -238,7 +246,8 @@ describe('a Redis that does not tell', () => {
     store.close();
     store.close();
     const impostor = await startImpostor(answerCheck, port);
-    await sleep(1200);
+    await vi.advanceTimersByTimeAsync(1200);
+    await sleep(50);
     expect(impostor.sockets).toEqual([]);
     expect(told).toEqual(['down']);
   });

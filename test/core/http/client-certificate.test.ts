@@ -4,8 +4,9 @@ import {
   type ClientCertificateSource,
   createReadClientCertificate,
 } from '../../../src/core/http/client-certificate.ts';
+import type { Trust } from '../../../src/core/http/external-url.ts';
 import type { Connection } from '../../../src/core/http/request.ts';
-import { loadX509, makeLocalhostCertificate } from '../../../src/testing/certificate/localhost-certificate.ts';
+import { loadX509, makeLocalhostCertificate } from '../../../src/testing/certificate/self-signed.ts';
 import { createTestCertificates } from '../../support/tls.ts';
 
 const proxy = '10.0.0.1';
@@ -51,8 +52,24 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(read(request(encode(der)), undefined)).toBeUndefined();
   });
 
-  it.each(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0']] as const)('trust in every peer, as in %j → TypeError', (trust) =>
+  it.each<Trust>([
+    ...(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0'], ['10.0.0.0/0'], ['::ffff:0:0/96']] as const),
+    ...[
+      ['128.0.0.0/1', '0.0.0.0/1'],
+      ['10.0.0.0/8', '0.0.0.0/1', '192.0.0.0/2', '128.0.0.0/2'],
+      ['8000::/1', '::/1'],
+    ],
+    ['0.0.0.0/1', '::ffff:128.0.0.0/97'],
+  ])('trust in every peer, as in %j → TypeError', (trust) =>
     expect(() => createReadClientCertificate('header', trust)).toThrow(/^clientCertificate: anybody could write/),
+  );
+
+  it.each<{ trust: Trust }>([
+    { trust: ['0.0.0.0/1', '192.0.0.0/2'] },
+    { trust: ['128.0.0.0/1', '::ffff:0.0.0.0/98'] },
+    { trust: ['8000::/1', '2001:db8::1'] },
+  ])('trust in a part, as in $trust → accepted', ({ trust }) =>
+    expect(createReadClientCertificate('header', trust)).toBeTypeOf('function'),
   );
 
   it.each<[string, (text: string) => string]>([

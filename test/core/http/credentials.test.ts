@@ -79,18 +79,13 @@ describe('value of the Authorization header', () => {
     ['an empty header', '', 'missing_credentials'],
     ['Bearer alone', 'Bearer', 'missing_credentials'],
     ['Bearer and a space', 'Bearer ', 'missing_credentials'],
-    ['Bearer and many spaces', 'Bearer      ', 'missing_credentials'],
     ['DPoP alone', 'DPoP', 'missing_credentials'],
     ['a space alone', ' ', 'unsupported_scheme'],
     ['a space before the scheme', ' Bearer a.b.c', 'unsupported_scheme'],
     ['a tab after the scheme', 'Bearer\ta.b.c', 'unsupported_scheme'],
     ['a token without a scheme', 'a.b.c', 'unsupported_scheme'],
     ['a colon after the scheme', 'Bearer: a.b.c', 'unsupported_scheme'],
-    ['an equals sign after the scheme', 'Bearer=a.b.c', 'unsupported_scheme'],
     ['Basic', 'Basic dXNlcjpwYXNz', 'unsupported_scheme'],
-    ['Basic with padding', 'Basic dXNlcjpwYXM=', 'unsupported_scheme'],
-    ['an API key', 'ApiKey 0123', 'unsupported_scheme'],
-    ['Negotiate', 'Negotiate YIIJvwYGKwYBBQUCoIIJsz==', 'unsupported_scheme'],
     ['Digest', 'Digest username="a", realm="b", qop=auth, nc=00000001', 'unsupported_scheme'],
     ['Digest with commas in a value', 'Digest username="Doe, John Q, Jr", uri="/a,b c"', 'unsupported_scheme'],
     ['Digest with an escaped quote', 'Digest username="a\\", Bearer b", qop=auth', 'unsupported_scheme'],
@@ -113,9 +108,7 @@ describe('value of the Authorization header', () => {
 describe('repeated Authorization headers', () => {
   it.each([
     [['Bearer a', 'Bearer b']],
-    [['Bearer a', 'Bearer a']],
     [['Bearer a', 'DPoP b']],
-    [['Basic dXNlcjpwYXNz', 'Bearer b']],
     [['Bearer a', 'Basic dXNlcjpwYXM=']],
     [['Digest realm="x, y"', 'Bearer b']],
     [['Bearer "a', 'Bearer b']],
@@ -123,15 +116,12 @@ describe('repeated Authorization headers', () => {
     [['Bearer a', '']],
     [['', 'Bearer a']],
     [['', '']],
-    [['Bearer a', 'Bearer b', 'Bearer c']],
   ])('%j → multiple_authorization_headers', (values) => {
     for (const mode of modes) expect(judge(headers(values), mode)).toBe('multiple_authorization_headers');
   });
 
   it.each([
     'Bearer a, Bearer b',
-    'Bearer a,Bearer b',
-    'Bearer a, Bearer  b',
     'Bearer a ,\tBearer b',
     ', Bearer a',
     ', a=b',

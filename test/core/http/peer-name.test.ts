@@ -37,7 +37,6 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'cli/explain/explained-gate.ts': 'passes to a reader',
   'gate/gate.ts': 'passes to a reader',
   'gate/gate-servers.ts': 'passes to a reader',
-  'gate/gate-service.ts': 'passes to a reader',
   'gate/match/condition-call.ts': 'trusts', // compared by conditions
   'gate/match/rule-choice.ts': 'passes to a reader',
   'gate/proxy/gate-proxy-app.ts': 'counts by name', // slots of the proxy, bytes of held bodies

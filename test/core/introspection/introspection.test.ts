@@ -183,12 +183,7 @@ describe('the call', () => {
 
   it.each([
     ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'one client'],
-    ['2001:db8::1', '2001:db8:0:0:5::', 'one client'],
-    ['::1', '::2:3', 'one client'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', 'one client'],
     ['2001:db8:1:2::1', '2001:db8:1:3::1', 'two clients'],
-    ['::ffff:192.0.2.1', '::ffff:192.0.2.2', 'two clients'],
-    ['192.0.2.1', '192.0.2.2', 'two clients'],
   ])('a flood of %s, and a token from %s → %s', async (one, other, expected) => {
     const { introspection } = open({ maxCalls: 4 });
     const ask = (token: string, client: string) => introspection.introspect(token, digestOf(token), client);

@@ -2,6 +2,7 @@ import { constants, createSecretKey, generateKeyPairSync, type KeyObject, sign }
 import { CompactSign } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { type Algorithm, algorithms, canVerify, type Jws, parseJws, verifyJws } from '../../../src/core/jose/jws.ts';
+import { alterations } from '../../catalogue/signatures.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 
 interface KeyPair {
@@ -91,45 +92,18 @@ describe('parsing', () => {
 
   it.each([
     ['nothing', 'opaque', ''],
-    ['no dots', 'opaque', 'opaque-access-token'],
     ['a header alone', 'opaque', header],
     ['white space', 'opaque', ' \n'],
-    ['two parts', 'parts', `${header}.${part}`],
-    ['a dot alone', 'parts', '.'],
-    ['two dots alone', 'parts', '..'],
-    ['four parts', 'parts', `${header}.${part}.${part}.${part}`],
-    ['three dots alone', 'parts', '...'],
-    ['a dot behind', 'parts', `${header}.${part}.${part}.`],
-    ['a dot in front', 'parts', `.${header}.${part}.${part}`],
     ['five parts', 'encrypted', `${header}.${part}.${part}.${part}.${part}`],
     ['five parts, the key empty (RFC 7516, dir)', 'encrypted', `${header}..${part}.${part}.${part}`],
-    ['six parts', 'parts', `${header}.${part}.${part}.${part}.${part}.${part}`],
-    ['thousands of dots', 'parts', '.'.repeat(8000)],
-    ['no header', 'parts', `.${part}.${part}`],
-    ['no signature', 'parts', `${header}.${part}.`],
     ['detached payload without signature', 'parts', `${header}..`],
-    ['header padded', 'encoding', `${encode('{"a":1 }')}=.${part}.${part}`],
-    ['payload padded', 'encoding', `${header}.YQ==.${part}`],
-    ['signature padded', 'encoding', `${header}.${part}.YQ==`],
-    ['stray bits in the payload', 'encoding', `${header}.YR.${part}`],
     ['stray bits in the signature', 'encoding', `${header}.${part}.YR`],
     ['space in front', 'encoding', ` ${header}.${part}.${part}`],
     ['line feed behind', 'encoding', `${header}.${part}.${part}\n`],
-    ['plus in the signature', 'encoding', `${header}.${part}.ab+/`],
     ['a comma', 'encoding', `${header}.${part}.${part},x`],
-    ['quoted', 'encoding', `"${header}.${part}.${part}"`],
     ['a header that is JSON in the clear', 'encoding', `{"alg":"RS256"}.${part}.${part}`],
-    ['a header that is no JSON', 'header', `${encode('alg')}.${part}.${part}`],
     ['a header that is an array', 'header', `${encode('[]')}.${part}.${part}`],
-    ['a header that is null', 'header', `${encode('null')}.${part}.${part}`],
-    ['a header with a member twice', 'header', `${encode('{"alg":"RS256","alg":"none"}')}.${part}.${part}`],
     ['a header in Latin-1', 'header', `${encode(Buffer.from('{"a":"é"}', 'latin1'))}.${part}.${part}`],
-    ['a header with a byte order mark', 'header', `${encode('\ufeff{}')}.${part}.${part}`],
-    [
-      'JSON serialisation (RFC 7515 §7.2)',
-      'opaque',
-      `{"payload":"${part}","protected":"${header}","signature":"${part}"}`,
-    ],
   ])('%s → %s', (_, defect, text) => expect(parseJws(text)).toBe(defect));
 
   it('a header that is cached by its string → reused; any other → read', () => {
@@ -156,65 +130,26 @@ describe.each(names)('%s', (alg) => {
     expect(verifies(parse(`${encode(`{"alg":"${alg}"}`)}.${payload}.${signature}`), alg)).toBe(false);
   });
 
-  it('any bit of the signature turned → refused', async () => {
+  it('altered signature → refused', async () => {
     const jws = parse(await mint(alg));
-    for (let at = 0; at < jws.signature.length; at += 7) {
-      const signature = Buffer.from(jws.signature);
-      signature.writeUInt8(signature.readUInt8(at) ^ (1 << (at % 8)), at);
-      expect(verifies(withSignature(jws, signature), alg), `byte ${at}`).toBe(false);
-    }
+    const alter = (change: (signature: Buffer) => Uint8Array) =>
+      withSignature(jws, Buffer.from(change(Buffer.from(jws.signature))));
+    expect(alterations.filter(([, change]) => verifies(alter(change), alg))).toEqual([]);
   });
 
   it('another key of the same type → refused', async () =>
     expect(verifies(parse(await mint(alg)), alg, strangerOf(alg).publicKey)).toBe(false));
-
-  it('signature of the wrong length → refused', async () => {
-    const jws = parse(await mint(alg));
-    const { signature } = jws;
-    const zero = Buffer.alloc(1);
-    const others = [
-      zero,
-      signature.subarray(1),
-      signature.subarray(0, -1),
-      signature.subarray(0, signature.length / 2),
-      Buffer.concat([zero, signature]),
-      Buffer.concat([signature, zero]),
-      Buffer.concat([signature, signature]),
-    ];
-    expect(others.filter((other) => verifies(withSignature(jws, other), alg))).toEqual([]);
-  });
-
-  it('signature of zeros or of ones, of the right length → refused', async () => {
-    const jws = parse(await mint(alg));
-    for (const fill of [0x00, 0xff]) {
-      expect(verifies(withSignature(jws, Buffer.alloc(jws.signature.length, fill)), alg)).toBe(false);
-    }
-  });
 });
 
 describe.each(ecNames)('%s signatures are r and s of fixed length (RFC 7518 §3.4)', (alg) => {
   const half = find(algorithmOf(alg).signatureLength) / 2;
   const fixed = (hex: string): Buffer => Buffer.from(hex.padStart(half * 2, '0'), 'hex');
 
-  it('DER → refused', async () => {
-    const { signingInput, ...jws } = parse(await mint(alg));
-    const { digest } = algorithmOf(alg);
-    const der = sign(digest, Buffer.from(signingInput), { key: pairOf(alg).privateKey, dsaEncoding: 'der' });
-    expect(der[0]).toBe(0x30);
-    expect(verifies({ ...jws, signingInput, signature: der }, alg)).toBe(false);
-  });
-
   it('DER that happens to be as long as r and s → refused', async () => {
     const { digest } = algorithmOf(alg);
     const jws = parse(await mint(alg));
     const der = sign(digest, Buffer.from(jws.signingInput), { key: pairOf(alg).privateKey, dsaEncoding: 'der' });
     expect(verifies(withSignature(jws, der.subarray(0, half * 2)), alg)).toBe(false);
-  });
-
-  it('r and s swapped → refused', async () => {
-    const jws = parse(await mint(alg));
-    const swapped = Buffer.concat([jws.signature.subarray(half), jws.signature.subarray(0, half)]);
-    expect(verifies(withSignature(jws, swapped), alg)).toBe(false);
   });
 
   it('r or s zero, one, the order or beyond → refused', async () => {
@@ -243,22 +178,6 @@ describe('one RSA key, six algorithms', () => {
   it.each(rsaNames)('%s signature → accepted as itself alone', async (alg) => {
     const jws = parse(await mint(alg));
     expect(rsaNames.filter((name) => verifies(jws, name))).toEqual([alg]);
-  });
-
-  it.each([
-    ['PS256', 'sha256', 0],
-    ['PS256', 'sha256', 20],
-    ['PS256', 'sha256', 64],
-    ['PS384', 'sha384', 32],
-    ['PS512', 'sha512', 32],
-    ['PS512', 'sha512', constants.RSA_PSS_SALTLEN_MAX_SIGN],
-  ])('%s with a salt of another length than its digest → refused (RFC 7518 §3.5)', async (alg, digest, saltLength) => {
-    const jws = parse(await mint(alg));
-    const { privateKey: key } = pairOf(alg);
-    const padding = constants.RSA_PKCS1_PSS_PADDING;
-    const signature = sign(digest, Buffer.from(jws.signingInput), { key, padding, saltLength });
-    expect(signature).toHaveLength(256);
-    expect(verifies(withSignature(jws, signature), alg)).toBe(false);
   });
 });
 
@@ -289,15 +208,4 @@ describe('an RSA signature is as long as the modulus (RFC 8017 §8.1.2)', () => 
     ['of another type', pairOf('ES256').publicKey],
     ['that is a secret', createSecretKey(Buffer.alloc(32))],
   ])('a key %s → refused', async (_, key) => expect(verifies(parse(await mint('RS256')), 'RS256', key)).toBe(false));
-});
-
-it.each([
-  ['ES256', 'sha384'],
-  ['ES384', 'sha256'],
-  ['ES512', 'sha256'],
-])('one EC curve, another digest: %s over %s → refused', async (alg, digest) => {
-  const jws = parse(await mint(alg));
-  const { privateKey: key } = pairOf(alg);
-  const signature = sign(digest, Buffer.from(jws.signingInput), { key, dsaEncoding: 'ieee-p1363' });
-  expect(verifies(withSignature(jws, signature), alg)).toBe(false);
 });

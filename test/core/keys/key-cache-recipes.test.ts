@@ -32,7 +32,7 @@ const createResourceServer = ({ keyCache }) => {
 // The KV of Workers: strings, read as JSON.
 const openKv = `import * as fs from 'node:fs';
 const place = (key) => FOLDER + '/' + encodeURIComponent(key);
-open({ get: async (key) => JSON.parse(fs.readFileSync(place(key))), put: async (key, text) => fs.writeFileSync(place(key), text) });`;
+open({ get: async (key) => JSON.parse(fs.readFileSync(place(key))), put: async (key, text) => fs.writeFileSync(place(key), text) }, () => {});`;
 // Until the keys are stored.
 const after = `const headers = new Headers({ authorization: 'Bearer ' + TOKEN });
 const outcome = await opened.server.judge({ method: 'GET', url: 'https://api.example/', headers });

@@ -144,7 +144,7 @@ describe('writing to a cache', () => {
   ])('max-age %s → the keys, public only, and the time of the fetch', async (maxAge, more) => {
     const { judge, written } = open({}, maxAge === undefined ? {} : { maxAge });
     await judge(fresh);
-    await vi.waitFor(() => expect(written).toHaveLength(1));
+    await vi.waitFor(() => expect(written).toHaveLength(1), 20_000);
     const [[url, set] = []] = written;
     expect([url, set]).toEqual([metadata, { keys: [fresh.jwk], fetchedAt: expect.any(Number), ...more }]);
     expect(Math.abs(Number(set?.fetchedAt) - Date.now() / 1000)).toBeLessThan(60);
@@ -163,7 +163,7 @@ describe('writing to a cache', () => {
       },
     });
     expect(await judge(fresh)).toBe('admitted');
-    await vi.waitFor(() => expect(reads).toBe(2));
+    await vi.waitFor(() => expect(reads).toBe(2), 20_000);
     await new Promise(setImmediate);
     expect(written).toEqual([]);
   });
@@ -174,10 +174,11 @@ describe('writing to a cache', () => {
     }
   });
 
-  it('sets that follow each other → one write at a time, the last one last', async () => {
+  it('sets that follow each other → one write at a time, the last one last; a write without end → the next after 10 s', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
     const ends: (() => void)[] = [];
     const kids: unknown[] = [];
-    const published = [old, fresh, makeKey('newest')];
+    const published = [old, fresh, ...['newest', 'waits', 'next'].map(makeKey)];
     let now = 0;
     const keys = createKeySet({
       ...{ jwksUri: `${issuer}keys`, now: () => now },
@@ -192,13 +193,19 @@ describe('writing to a cache', () => {
     });
     onTestFinished(keys.close);
     await keys.ready();
-    for (let i = 0; i < 2; i++) {
+    const refetch = () => {
       now += 10;
-      await keys.refetch();
-    }
+      return keys.refetch();
+    };
+    await refetch();
+    await refetch();
     expect(kids).toEqual(['old']);
     ends[0]?.();
-    await vi.waitFor(() => expect(kids).toEqual(['old', 'newest']));
+    await vi.waitFor(() => expect(kids).toEqual(['old', 'newest']), 20_000);
+    await refetch();
+    vi.setSystemTime(Date.now() + 10_000);
+    await refetch();
+    await vi.waitFor(() => expect(kids).toEqual(['old', 'newest', 'next']), 20_000);
   });
 });
 

@@ -1,12 +1,6 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  request as requestHttp,
-  type Server,
-} from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener, request as requestHttp } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../../src/adapters/mcp.ts';
@@ -14,6 +8,7 @@ import { createKeySet, type ManagedKeySet } from '../../../src/core/keys/key-set
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { type OpenedGate, openGate } from '../../support/gate-process.ts';
 import { send } from '../../support/http-client.ts';
+import { listen } from '../../support/listening.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 
 /** Gaps of other MCP servers and gateways: the library and the gate respond alike. */
@@ -65,40 +60,34 @@ interface Protected {
   close(): Promise<void>;
 }
 
-async function listen(listener: RequestListener): Promise<{ readonly server: Server; readonly url: string }> {
-  const server = createServer(listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }; // it listens on TCP
-}
-
 async function openLibrary(): Promise<Protected> {
   const keys: ManagedKeySet = createKeySet({ issuer: provider.issuer, ca: provider.ca });
   const server = createResourceServer({ issuers: [{ issuer: provider.issuer, keys }], audience: resource });
   const open = (requirements: Partial<McpAuthOptions>) =>
     createMcpAuth(server, { resource, authorizationServers: [provider.issuer], ...requirements });
   const { protect } = open({ policy: { scopes: ['mcp'] }, ...maps });
-  const { server: http, url } = await listen((incoming, outgoing) =>
-    protect(incoming, outgoing, () => serve(incoming, outgoing)),
+  const { origin, close } = await listen(
+    createServer((incoming, outgoing) => protect(incoming, outgoing, () => serve(incoming, outgoing))),
   );
   return {
-    url,
+    url: origin,
     readMetadata: async (requirements) =>
       open(requirements).answerMetadata(new Request('http://localhost:9/.well-known/oauth-protected-resource'))?.json(),
     async close() {
-      http.closeAllConnections();
-      http.close();
+      await close();
       keys.close();
     },
   };
 }
 
 async function protectByGate(): Promise<Protected> {
-  const { server: upstream, url: UPSTREAM } = await listen(serve);
+  const upstream = await listen(createServer(serve));
   const rulesFor = ({ policy = {}, ...entries }: Pick<McpAuthOptions, 'policy' | 'tools'>) => ({
     issuers: { staff: { issuer: provider.issuer, audience: resource } },
     rules: [{ id: 'mcp', path: '/mcp', ...policy, mcp: entries }],
   });
-  const start = (rules: object): Promise<OpenedGate> => openGate(provider, rules, { UPSTREAM, MCP_SERVER: 'true' });
+  const start = (rules: object): Promise<OpenedGate> =>
+    openGate(provider, rules, { UPSTREAM: upstream.origin, MCP_SERVER: 'true' });
   const gate = await start(rulesFor({ policy: { scopes: ['mcp'] }, ...maps }));
   return {
     url: gate.url,
@@ -112,8 +101,7 @@ async function protectByGate(): Promise<Protected> {
     },
     async close() {
       await gate.stop();
-      upstream.closeAllConnections();
-      upstream.close();
+      await upstream.close();
     },
   };
 }
@@ -125,7 +113,7 @@ describe.each([
   let opened: Protected;
   beforeAll(async () => {
     opened = await open();
-  }, 30_000);
+  });
   afterAll(() => opened?.close());
 
   const authorize = async (scope: string) => [

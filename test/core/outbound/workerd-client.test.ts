@@ -1,22 +1,21 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { createWorkerdClient } from '../../../src/core/outbound/http-client.ts';
+import { listen } from '../../support/listening.ts';
 
 it('the global fetch is called, and closing does not change it', async () => {
   const server = createServer((request, response) => response.end(request.headers['accept']));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const { origin, close } = await listen(server);
   try {
     const client = createWorkerdClient({});
     client.close();
     const { signal } = new AbortController();
     const init = { method: 'GET', headers: { accept: 'application/json' }, redirect: 'manual', signal } as const;
-    const { status, body } = await client.fetch(`http://127.0.0.1:${port}/`, init);
+    const { status, body } = await client.fetch(origin, init);
     expect(status).toBe(200);
     expect(await new Response(body as ReadableStream).text()).toBe('application/json');
   } finally {
-    server.close();
+    await close();
   }
 });
 

@@ -10,7 +10,7 @@ import { createDescribeRefusal, type RefusalContext, type RefusalSettings } from
 const settings: RefusalSettings = {
   challenge: { style: 'full', mode: 'allowed', realm: 'api', proofAlgorithms: ['ES256'] },
   errorBody: errorBodyFormats.detail,
-  statuses: new Map(),
+  insufficientScopeStatus: 403,
   readExternalUrl: createReadExternalUrl({ trust: 'all' }),
   issueNonce: ({ error }) => (error === 'use_dpop_nonce' ? 'fresh-nonce' : undefined),
 };
@@ -248,8 +248,7 @@ describe('a refusal that was written before', () => {
 
 describe('differences of one resource server', () => {
   it('a custom status → used, with the challenge that belongs to it', () => {
-    const statuses = new Map<Reason, number>([['insufficient_scope', 401]]);
-    const refuse = createRefuse({ ...settings, statuses });
+    const refuse = createRefuse({ ...settings, insufficientScopeStatus: 401 });
     expect(refuse(new AccessError('insufficient_scope'), bearer).status).toBe(401);
     expect(refuse(new AccessError('insufficient_scope'), bearer).headers.has('www-authenticate')).toBe(true);
     expect(refuse(new AccessError('missing_dpop_proof'), bearer).status).toBe(400);

@@ -29,6 +29,17 @@ describe('the token of an access', () => {
     }
   });
 
+  it('JSON and print → issuer, subject, client, scopes and permissions', async () => {
+    const { issuer: iss } = issuer;
+    const own = { permissionsClaim: ['realm_access', 'roles'], clientIdClaim: 'cid' };
+    const server = createResourceServer({ ...shared, ...own });
+    const claims = { sub: 'alice', scope: 'read write', cid: 'app', realm_access: { roles: ['admin'] } };
+    const access = await server.authorize(new Request(url, { headers: { ...issuer.headers(claims) } }));
+    const shown = { issuer: iss, subject: 'alice', client: 'app', scopes: ['read', 'write'], permissions: ['admin'] };
+    expect(JSON.parse(JSON.stringify({ access }))).toEqual({ access: shown });
+    expect(inspect(access)).toBe(inspect(shown));
+  });
+
   it('DPoP, with and without a nonce for the client → the same', async () => {
     const client = issuer.dpopClient();
     const token = client.token();

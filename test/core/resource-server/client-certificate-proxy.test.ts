@@ -55,7 +55,7 @@ describe('client certificates behind HAProxy', needs('haproxy'), () => {
         await once(socket, 'connect');
         socket.destroy();
       },
-      { timeout: 5000 },
+      { timeout: 20_000 },
     );
   });
   afterAll(async () => {

@@ -10,9 +10,7 @@ import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import type { Policy } from '../../../src/core/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../../src/core/refusal/error-body.ts';
 import { explainRefusals } from '../../../src/core/resource-server/events.ts';
-import type { IssuerRequest } from '../../../src/core/resource-server/issuers/issuer-finder.ts';
 import type { Subject } from '../../../src/core/resource-server/issuers/token-rules.ts';
-import type { TrustedIssuer } from '../../../src/core/resource-server/issuers/trusted-issuer.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../../src/core/token/claims.ts';
@@ -85,15 +83,6 @@ describe('one issuer', () => {
     clock.mockRestore();
   });
 
-  it('several audiences → any one of them in the token is enough, and the realm has all', async () => {
-    const server = open({ issuer: first.issuer, keys: first.keys, algorithms, audience: ['a', 'b'] });
-    expect(await judge(server, bearer(first.token({ aud: 'a' })))).toBe('accepted');
-    expect(await judge(server, bearer(first.token({ aud: ['c', 'b'] })))).toBe('accepted');
-    expect(await judge(server, bearer(first.token({ aud: 'c' })))).toBe('invalid_audience');
-    const answer = server.refuse(new AccessError('expired'), new Request('https://api.test/'));
-    expect(answer.headers.get('www-authenticate')).toContain('realm="a b"');
-  });
-
   it('a clock and one tolerance for all times', async () => {
     const now = 1_700_000_000;
     const issuer = createTestIssuer({ alg: 'ES256', now: () => now });
@@ -129,23 +118,15 @@ describe('judge() and authorize()', () => {
   });
 
   it('keys to be fetched → the one resolves with the refusal, the other rejects with it', async () => {
-    for (const method of ['judge', 'authorize'] as const) {
-      const server = open({ ...shared, issuer: first.issuer, fetch: createFetch() });
-      const judged = Promise.resolve(server[method](call(expired)));
-      await (method === 'judge' ? expect(judged).resolves : expect(judged).rejects).toEqual(refusal);
-    }
+    const make = () => open({ ...shared, issuer: first.issuer, fetch: createFetch() });
+    await expect(make().judge(call(expired))).resolves.toEqual(refusal);
+    await expect(make().authorize(call(expired))).rejects.toEqual(refusal);
   });
 
   it('a refusal that is found deep below, of a host or a certificate → returned as well', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
     const request = { method: 'GET', url: 'https://a b/', headers: new Headers() };
     expect(await server.judge(request)).toEqual(expect.objectContaining({ reason: 'bad_host_header' }));
-  });
-
-  it('a policy that cannot work → both reject with TypeError', async () => {
-    const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
-    await expect(server.judge(call(expired), { scopes: [] })).rejects.toThrow(TypeError);
-    await expect(server.authorize(call(expired), { scopes: [] })).rejects.toThrow(TypeError);
   });
 });
 
@@ -228,56 +209,6 @@ describe('several issuers', () => {
     const server = open({ issuers: [first], algorithms, audience: 'another' });
     expect(await judge(server, bearer(first.token()))).toBe('invalid_audience');
   });
-
-  it('none → every token is refused', async () =>
-    expect(await judge(open({ ...shared, issuers: [] }), bearer(first.token()))).toBe('invalid_issuer'));
-});
-
-describe('issuers.find', () => {
-  const tenants: Readonly<Record<string, TrustedIssuer>> = {
-    'one.test': { issuer: first.issuer, keys: first.keys },
-    'two.test': { issuer: second.issuer, keys: second.keys },
-    // The same issuer and keys as the first, for an audience of its own.
-    'three.test': { issuer: first.issuer, keys: first.keys, rules: { audience: 'three' } },
-  };
-  const at = (host: string, token: string) => ({ url: `https://${host}/messages`, ...bearer(token) });
-
-  it.each([
-    ['at once', (_iss: string, { url }: IssuerRequest) => tenants[new URL(url).host]],
-    ['later', async (_iss: string, { url }: IssuerRequest) => tenants[new URL(url).host]],
-  ])('by host, %s → a token passes for its own tenant alone, however often it was verified', async (_name, find) => {
-    const server = open({ ...shared, issuers: { find } });
-    const token = first.token();
-    for (let round = 0; round < 4; round++) {
-      expect(await judge(server, at('one.test', token))).toBe('accepted');
-      expect(await judge(server, at('two.test', token))).toBe('invalid_issuer');
-      expect(await judge(server, at('three.test', token))).toBe('invalid_audience');
-      expect(await judge(server, at('four.test', token))).toBe('invalid_issuer');
-    }
-    expect(server.tokenCacheStatus()).toMatchObject({ hits: 2 });
-  });
-
-  it('sees the URL as the client called it, and no credentials', async () => {
-    const seen: unknown[] = [];
-    const server = open({
-      ...shared,
-      trustProxy: 'all',
-      issuers: {
-        find(_iss, { method, url, headers }) {
-          seen.push(method, url, ...['Authorization', 'dpop', 'X-Tenant'].map((name) => headers.get(name)));
-          return first;
-        },
-      },
-    });
-    const headers = {
-      ...first.headers(),
-      'x-forwarded-host': 'public.test',
-      'x-forwarded-prefix': '/v1',
-      'x-tenant': 't',
-    };
-    expect(await judge(server, { url: 'http://inner.test/messages?x=1', headers })).toBe('accepted');
-    expect(seen).toEqual(['GET', 'http://public.test/v1/messages', null, null, 't']);
-  });
 });
 
 describe('events', () => {
@@ -300,7 +231,7 @@ describe('events', () => {
       reason: 'unknown_kid',
       method: 'GET',
       path: '/messages',
-      context: { issuer: first.issuer },
+      context: { issuer: first.issuer, kid: 'unknown' },
       cause: undefined,
     });
     expect(events[4]).toMatchObject({ reason: 'missing_credentials', context: undefined });
@@ -382,15 +313,6 @@ describe('events', () => {
       cause,
     });
   });
-
-  it('a logger that fails → the same result', async () => {
-    const onEvent = () => {
-      throw new Error('disk full');
-    };
-    const server = open({ ...shared, issuers: [first], onEvent });
-    expect(await judge(server, bearer(first.token()))).toBe('accepted');
-    expect(await judge(server, bearer(second.token()))).toBe('invalid_issuer');
-  });
 });
 
 describe('policies', () => {
@@ -398,13 +320,6 @@ describe('policies', () => {
   const server = createResourceServer({ ...shared, issuers: [first] });
   const level = z.object({ level: z.number() });
   const slowLevel = level.refine(async () => true);
-
-  it('a schema that returns, and one that waits → its claims', async () => {
-    const request = new Request(url, { headers: first.headers({ level: 1 }) });
-    for (const claims of [level, slowLevel]) {
-      expect(await server.judge(request, { claims })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
-    }
-  });
 
   it.each([
     ['at once', level],
@@ -426,8 +341,10 @@ describe('policies', () => {
     const onEvent = vi.fn();
     const told = open({ ...shared, issuers: [first], onEvent });
     for (const each of [server, told]) {
-      const judged = each.authorize(new Request(url), policy);
-      await expect(judged).rejects.toThrow(/^policy: there is no scope; write any of audience, scopes/);
+      for (const method of ['judge', 'authorize'] as const) {
+        const judged = each[method](new Request(url), policy);
+        await expect(judged).rejects.toThrow(/^policy: there is no scope; write any of audience, scopes/);
+      }
     }
     expect(onEvent).toHaveBeenCalledWith(expect.objectContaining({ reason: 'unexpected' }));
   });
@@ -457,19 +374,6 @@ describe('policies', () => {
       expect((await several.authorize(request, policy)).claims).toMatchObject({ level: 1, scope: 'read' });
     },
   );
-
-  it('a step-up → 401 with what the authentication must be like', async () => {
-    const policy = { acr: ['gold', 'silver'], maxAge: 300 };
-    const request = new Request(url, { headers: first.headers({ acr: 'bronze' }) });
-    const error = await Promise.resolve()
-      .then(() => server.authorize(request, policy))
-      .catch((thrown: unknown) => thrown);
-    const answer = server.refuse(error, request, { policy });
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('www-authenticate')).toMatch(
-      /^Bearer realm="[^"]*", error="insufficient_user_authentication", error_description="[^"]*", acr_values="gold silver", max_age="300", /,
-    );
-  });
 
   it.each([{ scopes: ['a'] }, { anyScope: ['a'] }, { permissions: ['a'] }, { claims: level }])(
     '%j → 403, or the status of refusalStyle',
@@ -516,13 +420,6 @@ describe('left to the caller', () => {
     expect(await judge(server, { url, headers: client.headers({ url, nonce }) })).toBe('accepted');
   });
 
-  it('a bound token as Bearer, and a free one with a proof → refused', async () => {
-    const server = open({ ...shared, issuers: [first] });
-    expect(await judge(server, bearer(client.token()))).toBe('bound_token_as_bearer');
-    const headers = client.headers({ url, token: first.token() });
-    expect(await judge(server, { url, headers })).toBe('unbound_token_as_dpop');
-  });
-
   it('tokenCache off: every token is verified anew', async () => {
     const server = open({ ...shared, issuers: [first], tokenCache: 'off' });
     const token = first.token();
@@ -550,7 +447,6 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ audience: 'api', issuers: [first], jwksUri: 'https://a/' }, /^jwksUri: write it beside issuer/],
     [{ audience: 'api', issuers: [first], insecure: true }, /^insecure: write it beside issuer/],
     [{ ...right, insecure: 'true' }, /^insecure: write true or false/],
-    [{ audience: 'api', issuers: [{ issuer: 'https://a/', insecure: 'true' }] }, /^insecure: write true or false/],
     [{ ...right, jwksUri: 'http://a/' }, /^jwksUri: write an https URL .*needs insecure: true/],
     [{ ...right, jwksUri: 'https://user:s3cret@a/' }, /^jwksUri: write an https URL without credentials/],
     [{ ...right, jwksUri: 'https://a/#x' }, /^jwksUri: write an https URL without credentials and fragment/],
@@ -559,9 +455,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, keys: first.jwks, insecure: true }, /^keys: a key set is not fetched/],
     [{ ...right, issuer: 'http://a/' }, /^issuer: write https:.*insecure: true/],
     [{ ...right, scopeClaim: '' }, /^scopeClaim: write the name/],
-    [{ ...right, scopeClaim: ['scp'] }, /^scopeClaim: write the name/],
     [{ ...right, clientIds: 'web' }, /^clientIds: name at least one client, in a list/],
-    [{ ...right, clientIds: [] }, /^clientIds: name at least one/],
     [{ ...right, clientIds: [''] }, /^clientIds: name at least one/],
     [{ ...right, isRevoked: true }, /^isRevoked: write a function/],
     [
@@ -574,12 +468,11 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, issuer: 7 }, /^issuer: write a domain/],
     [{ issuer: 'idp.example' }, /^audience: name at least one/],
     [{ ...right, audience: '' }, /^audience: /],
-    [{ ...right, audience: [] }, /^audience: /],
     [{ ...right, audience: [7] }, /^audience: /],
     [{ audience: 'api', issuers: 'idp.example' }, /^issuers: write a list/],
     [{ audience: 'api', issuers: [7] }, /^issuers: write issuers, or objects/],
-    [{ audience: 'api', issuers: [null] }, /^issuers: write issuers, or objects/],
     [{ audience: 'api', issuers: [{}] }, /^issuer: write it as iss has it/],
+    [{ audience: 'api', issuers: [{ issuer: 'https://a/', insecure: 'true' }] }, /^insecure: write true or false/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://idp.test/.well-known/openid-configuration' }] },
       /^issuer: write the issuer without \/\.well-known\/openid-configuration; it is the member issuer/,

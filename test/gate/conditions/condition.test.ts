@@ -115,7 +115,8 @@ describe('the request', () => {
     cookie: 'a=b',
     dpop: 'x',
   });
-  const more = 'X-List: a|x-list: b|connection: close, X-Named|x-named: 1|x_auth_subject: admin|x-forwarded-for: ::1';
+  const more =
+    'X-List: a|x-list: b|connection: close, X-Named|x-named: 1|x_debug: 1|X.Env: c|x_auth_subject: admin|x-forwarded-for: ::1';
   for (const line of more.split('|')) headers.append(...(line.split(': ') as [string, string])); // each has a value
   it.each<readonly [string, boolean]>([
     ['request.method == "GET"', true],
@@ -124,6 +125,9 @@ describe('the request', () => {
     ['request.client_ip == "192.0.2.7"', true],
     ['request.headers["x-app"].startsWith("4.") && "x-app" in request.headers', true],
     ['request.headers["x-list"] == "a, b"', true],
+    ['request.headers["x_debug"] == "1"', true],
+    ["!('x-debug' in request.headers)", false],
+    ['request.headers["x-env"] == "c" || true', false],
     ['has(request.headers.authorization)', false],
     ['["cookie", "dpop", "authorization", "proxy-authorization", "host"].exists(name, name in request.headers)', false],
     ['["connection", "x-named", "x_auth_subject", "x-forwarded-for"].exists(name, name in request.headers)', false],
@@ -509,6 +513,6 @@ describe('the gate', () => {
 });
 
 function clientAddress(): string {
-  const page = readFileSync('docs/gate/conditions.md', 'utf8');
+  const page = readFileSync('docs/gate/rules.md', 'utf8');
   return /"(request\.client_ip.*?)" }/.exec(page)?.[1]?.replace("'192.0.2.'", "'198.51.100.'") ?? '';
 }

@@ -3,13 +3,13 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runCases } from '../../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../../src/gate/rules/rules-reader.ts';
 
-const page = readFileSync('docs/gate/conditions.md', 'utf8');
+const page = readFileSync('docs/gate/rules.md', 'utf8');
 const issuers = {
   staff: { issuer: 'https://id.example/', audience: 'a' },
   partners: { issuer: 'https://partners.example/', audience: 'a' },
 };
 const examples = new Map(
-  [...page.matchAll(/^### (.+)\n(?:(?!^###)[\s\S])*?```json\n([\s\S]*?)```/gm)].map(([, title = '', text = '']) => [
+  [...page.matchAll(/^#### (.+)\n(?:(?!^####)[\s\S])*?```json\n([\s\S]*?)```/gm)].map(([, title = '', text = '']) => [
     title,
     JSON.parse(text) as { readonly issuers?: readonly string[] },
   ]),
@@ -162,7 +162,7 @@ describe('examples of the page', () => {
         `issuers: { main: { issuer: 'https://id.example/', audience: a } }\nrules:\n- id: ${id}\n  path: ${at}\n  when: >-\n    ${when}\n`,
     ],
   ])('%s with the mistake of the page → its message, at the line of "when"', (name, write) => {
-    const [, sample = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
+    const [, sample = ''] = /^## Conditions in CEL$[\s\S]*?```json\n([\s\S]*?)```/m.exec(page) ?? [];
     const [, message = ''] = /```text\nrules\.json:\d+:\d+: (.+)\n```/.exec(page) ?? [];
     const rule = JSON.parse(sample) as { id: string; path: string; when: string };
     expect(readRules({ name, text: write(rule) })).toMatchObject({ kind: 'rules' });

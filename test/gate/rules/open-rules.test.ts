@@ -1,8 +1,7 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, unwatchFile, watchFile, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openRules } from '../../../src/gate/rules/open-rules.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { createMetrics } from '../../../src/server/observation/metrics.ts';
@@ -11,8 +10,13 @@ const first = 'rules:\n  - { id: first, path: /**, access: open }\n';
 const opening = 'rules:\n  - { id: all, path: /**, access: open }\n';
 const closing = '  - { id: admin, path: /admin/**, access: deny }\n';
 
-// Tests run side by side: only the function of the context belongs to one of them.
-async function open(onTestFinished: (end: () => void) => void) {
+const { setTimeout: wait } = globalThis;
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
+/** Lets the milliseconds pass in which a file must stay unchanged. */
+const settle = () => vi.advanceTimersByTimeAsync(500);
+
+async function open() {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-open-rules-'));
   const path = join(folder, 'rules.yaml');
   writeFileSync(path, first);
@@ -26,92 +30,95 @@ async function open(onTestFinished: (end: () => void) => void) {
     metrics: createMetrics(),
     reloads: { add: (each) => void reloads.push(each) },
   });
+  let notice = (): void => {};
+  const look = (): void => notice();
   onTestFinished(() => {
     owned.close();
+    unwatchFile(path, look);
     rmSync(folder, { recursive: true });
   });
   await owned.follow({
     prepare: async ({ rules }) => ({ commit: () => void seen.push(rules.map(({ id }) => id).join()) }),
   });
+  // The watchers of a path share one, which calls the rules first.
+  watchFile(path, look);
   // The watcher compares with what it saw first.
-  await sleep(50);
-  return { path, seen, close: owned.close, hangUp: () => Promise.all(reloads.map((each) => each())) };
-}
-
-/** Writes until it is enough. The writer and the watcher share one event loop, so neither gets ahead. */
-async function writeUntil(isEnough: () => boolean, write: () => void): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !isEnough() && Date.now() < deadline; ) {
+  await new Promise((resolve) => wait(resolve, 50));
+  /** Changes the file, and resolves once the watcher has seen that. */
+  const change = async (write: () => void, meanwhile?: () => Promise<unknown>): Promise<void> => {
+    const noticed = new Promise<void>((resolve) => {
+      notice = resolve;
+    });
     write();
-    await sleep(100);
-  }
+    await meanwhile?.();
+    await noticed;
+  };
+  /** Whole at each moment: a reader in another thread would see the truncated file. */
+  const replace = (text: string): void => {
+    writeFileSync(`${path}.new`, text);
+    renameSync(`${path}.new`, path);
+  };
+  return { path, seen, close: owned.close, change, replace, hangUp: () => Promise.all(reloads.map((each) => each())) };
 }
 
-describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
-  it('half-written, and complete YAML → not loaded until it is unchanged', async ({ expect, onTestFinished }) => {
-    const { path, seen } = await open(onTestFinished);
-    writeFileSync(path, opening);
-    const end = Date.now() + 2000;
-    await writeUntil(
-      () => Date.now() > end,
-      () => appendFileSync(path, '  # more follows\n'),
-    );
-    appendFileSync(path, closing);
-    await vi.waitFor(() => expect(seen).toContain('all,admin'), 15_000);
-    expect(seen).toEqual(['first', 'rules_loaded', 'all,admin', 'rules_loaded']);
+describe('a file of rules that changes', () => {
+  it('half-written, and complete YAML → not loaded until it is unchanged', async () => {
+    const { path, seen, change } = await open();
+    await change(() => writeFileSync(path, opening));
+    for (let i = 0; i < 5; i++) {
+      appendFileSync(path, i < 4 ? '  # more follows\n' : closing);
+      await settle();
+    }
+    expect(seen).toEqual(['first', 'rules_loaded']);
+    await settle();
+    expect(seen.slice(2)).toEqual(['all,admin', 'rules_loaded']);
   });
 
-  it('renamed into place → loaded once', async ({ expect, onTestFinished }) => {
-    const { path, seen } = await open(onTestFinished);
-    writeFileSync(`${path}.new`, opening);
-    renameSync(`${path}.new`, path);
-    await vi.waitFor(() => expect(seen).toContain('all'), 15_000);
-    await sleep(1500);
+  it('renamed into place → loaded once', async () => {
+    const { seen, change, replace } = await open();
+    await change(() => replace(opening));
+    for (let i = 0; i < 10; i++) await settle();
     expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
   });
 
-  it('changing without end → loaded while it changes', { timeout: 60_000 }, async ({ expect, onTestFinished }) => {
-    const { path, seen } = await open(onTestFinished);
-    let count = 0;
-    await writeUntil(
-      () => seen.includes('all'),
-      () => {
-        // Whole at each moment: a reader in another thread would see the truncated file.
-        writeFileSync(`${path}.new`, `${opening}  # ${count++}\n`);
-        renameSync(`${path}.new`, path);
-      },
-    );
+  it('changing without end → loaded while it changes', async () => {
+    const { seen, change, replace } = await open();
+    await change(() => replace(opening));
+    for (let i = 0; i < 8; i++) {
+      replace(`${opening}  # ${i}\n`);
+      await settle();
+    }
     expect(seen.slice(0, 3)).toEqual(['first', 'rules_loaded', 'all']);
   });
 
-  it('SIGHUP → loaded immediately, and not again when it is unchanged', async ({ expect, onTestFinished }) => {
-    const { path, seen, hangUp } = await open(onTestFinished);
-    writeFileSync(path, opening);
-    await hangUp();
-    expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
-    await sleep(3000);
+  it('SIGHUP → loaded immediately, and not again when it is unchanged', async () => {
+    const { seen, change, replace, hangUp } = await open();
+    await change(
+      () => replace(opening),
+      async () => {
+        await hangUp();
+        expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
+      },
+    );
+    await settle();
     expect(seen).toHaveLength(4);
   });
 
-  it('wrong, and SIGHUP → one line says so, and the next valid file is loaded', async ({ expect, onTestFinished }) => {
-    const { path, seen, hangUp } = await open(onTestFinished);
-    writeFileSync(path, 'rules: []\n');
-    await hangUp();
-    await sleep(3000);
+  it('wrong, and SIGHUP → one line says so, and the next valid file is loaded', async () => {
+    const { seen, change, replace, hangUp } = await open();
+    await change(() => replace('rules: []\n'), hangUp);
+    await settle();
     expect(seen).toEqual(['first', 'rules_loaded', 'rules_kept']);
-    writeFileSync(path, first);
-    await vi.waitFor(() => expect(seen).toHaveLength(5), 15_000);
+    await change(() => replace(first));
+    await settle();
     expect(seen.slice(3)).toEqual(['first', 'rules_loaded']);
   });
 
-  it('closed while it changes → not loaded', async ({ expect, onTestFinished }) => {
-    const { path, seen, close } = await open(onTestFinished);
-    // It never stays unchanged for long enough, however late this process runs.
-    for (let count = 0; count < 20; count++) {
-      writeFileSync(path, `${opening}  # ${count}\n`);
-      await sleep(60);
-    }
+  it('closed while it changes → not loaded', async () => {
+    const { seen, change, replace, close } = await open();
+    await change(() => replace(opening));
     close();
-    await sleep(1500);
+    for (let i = 0; i < 10; i++) await settle();
     expect(seen).toEqual(['first', 'rules_loaded']);
   });
 });

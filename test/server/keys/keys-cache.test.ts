@@ -6,10 +6,10 @@ import type { FetchedKeys } from '../../../src/core/keys/loaded-keys.ts';
 import { openKeysCache } from '../../../src/server/keys/keys-cache.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { type Answer, send } from '../../support/http-client.ts';
+import type { OpenedService } from '../../support/open-service.ts';
 import { makeProofKey } from '../../support/proofs.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
-import { bearer, findVariant, startInVain, startVariant } from '../../support/variant-service.ts';
+import { bearer, findVariant, openVariant, startInVain } from '../../support/variant-service.ts';
 
 let folder: string;
 let file: string;
@@ -106,9 +106,9 @@ describe('the file that keeps the keys', () => {
   });
 });
 
-describe('a restart while the provider is down', { timeout: 60_000 }, () => {
+describe('a restart while the provider is down', () => {
   let provider: TestProvider;
-  const running: ServiceProcess[] = [];
+  const running: OpenedService[] = [];
   beforeEach(async () => {
     provider = await startTestProvider();
   });
@@ -117,12 +117,12 @@ describe('a restart while the provider is down', { timeout: 60_000 }, () => {
     await provider.close();
   });
 
-  async function start(name: 'a' | 'b', environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-    const service = await startVariant(findVariant(name), provider, { KEYS_CACHE: file, ...environment });
+  async function start(name: 'a' | 'b', environment: Readonly<Record<string, string>>): Promise<OpenedService> {
+    const service = await openVariant(findVariant(name), provider, { KEYS_CACHE: file, ...environment });
     running.push(service);
     return service;
   }
-  const call = ({ url }: ServiceProcess, token: string): Promise<Answer> =>
+  const call = ({ url }: OpenedService, token: string): Promise<Answer> =>
     send(url, '/api/private', { headers: bearer(token) });
 
   it.each(['a', 'b'] as const)('variant %s → no valid request is lost, and the service is ready', async (name) => {
@@ -145,7 +145,7 @@ describe('a restart while the provider is down', { timeout: 60_000 }, () => {
 
   it('a file with keys of another issuer → 503, and not 401', async () => {
     const other = await startTestProvider();
-    const before = await startVariant(findVariant('a'), other, { KEYS_CACHE: file });
+    const before = await openVariant(findVariant('a'), other, { KEYS_CACHE: file });
     await before.findLog(({ event }) => event === 'keys_fetched');
     await before.stop();
     await other.close();
@@ -160,7 +160,7 @@ describe('a restart while the provider is down', { timeout: 60_000 }, () => {
     await before.stop();
     await chmod(file, 0o666);
     await provider.down();
-    const { end } = await startInVain(startVariant(findVariant('b'), provider, { KEYS_CACHE: file }));
+    const { end } = await startInVain(openVariant(findVariant('b'), provider, { KEYS_CACHE: file }));
     expect(end.code).toBe(69);
   });
 });

@@ -44,7 +44,7 @@ function sendEndless(url: string, head: string): Promise<Sent> {
   });
 }
 
-describe('a body without an end, on every path of every listener → bounded', { timeout: 60_000 }, () => {
+describe('a body without an end, on every path of every listener → bounded', () => {
   let provider: TestProvider;
   let service: OpenedService;
   let gate: OpenedGate;
@@ -69,7 +69,7 @@ describe('a body without an end, on every path of every listener → bounded', {
       { issuers, rules },
       { ...settings, UPSTREAM: 'http://127.0.0.1:9', MCP_SERVER: 'true' },
     );
-  }, 60_000);
+  });
   afterAll(async () => {
     await Promise.all([service?.stop(), gate?.stop(), proxy?.stop()]);
     await provider?.close();

@@ -1,7 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { hash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { connect, createServer, type Socket } from 'node:net';
@@ -13,11 +13,17 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../../support/http-client.ts';
 import { findChildren } from '../../support/processes.ts';
-import { needs } from '../../support/programs.ts';
 import { awaitReady, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
-import { bearer, findVariant, readEnvironment, startInVain, startVariant } from '../../support/variant-service.ts';
+import {
+  bearer,
+  findVariant,
+  openVariant,
+  readEnvironment,
+  startInVain,
+  startVariant,
+} from '../../support/variant-service.ts';
 import { words } from '../../support/words.ts';
 
 let provider: TestProvider;
@@ -85,7 +91,7 @@ async function writeFiles(name: string, { cert, key, ca }: TestCertificates) {
   return paths;
 }
 
-describe('addresses', { timeout: 40_000 }, () => {
+describe('addresses', () => {
   it('HOST=unix:/path → serves there, also where a killed process has left its socket; gone after the end', async () => {
     const path = join(folder, `api.sock`);
     const start = () => startVariant(findVariant('a'), provider, { HOST: `unix:${path}` });
@@ -102,10 +108,10 @@ describe('addresses', { timeout: 40_000 }, () => {
     await expect(stat(path)).rejects.toThrow('ENOENT');
   });
 
-  it('TLS_CERT, TLS_KEY → TLS; SIGHUP → the new certificate for new connections, and a bad one changes nothing', async () => {
+  it('TLS_CERT, TLS_KEY → TLS; SIGHUP → the new certificate for new connections, and a bad one, or a folder, changes nothing', async () => {
     const files = await writeFiles(`tls`, certificates);
     const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
-    const service = await startVariant(findVariant('a'), provider, environment);
+    const service = await openVariant(findVariant('a'), provider, environment);
     await awaitReady(service);
     expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const token = await provider.sign();
@@ -115,9 +121,15 @@ describe('addresses', { timeout: 40_000 }, () => {
 
     await writeFile(files.key, 'no key');
     service.signal('SIGHUP');
-    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(1);
+    const kept = () => service.logs.filter(({ event }) => event === 'tls_kept').length;
+    await expect.poll(kept).toBe(1);
+    await rm(files.key);
+    await mkdir(files.key);
+    service.signal('SIGHUP');
+    await expect.poll(kept).toBe(2);
     expect(await getOverTls(service.port, { ca: certificates.ca }, token)).toEqual(first);
 
+    await rmdir(files.key);
     const others = await createTestCertificates();
     await writeFiles(`tls`, others);
     service.signal('SIGHUP');
@@ -126,26 +138,13 @@ describe('addresses', { timeout: 40_000 }, () => {
     expect(second.status).toBe(200);
     expect(second.certificate).not.toBe(first.certificate);
     expect(await service.stop()).toBe(0);
-    expect(`${JSON.stringify(service.logs)}${service.stderr}`).not.toContain('no key');
-  });
-
-  it('a pipe instead of the key → the old certificate, and requests are served', needs('mkfifo'), async () => {
-    const files = await writeFiles(`pipe`, certificates);
-    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
-    const service = await startVariant(findVariant('a'), provider, environment);
-    await awaitReady(service);
-    await rm(files.key);
-    execFileSync('mkfifo', [files.key]);
-    service.signal('SIGHUP');
-    await expect.poll(() => service.logs.filter(({ event }) => event === 'tls_kept').length).toBe(1);
-    expect((await getOverTls(service.port, { ca: certificates.ca }, await provider.sign())).status).toBe(200);
-    expect(await service.stop()).toBe(0);
+    expect(JSON.stringify(service.logs)).not.toContain('no key');
   });
 
   it('changed TLS files without a signal → the new certificate for new connections', async () => {
     const files = await writeFiles(`watched`, certificates);
     const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
-    const service = await startVariant(findVariant('a'), provider, environment);
+    const service = await openVariant(findVariant('a'), provider, environment);
     await awaitReady(service);
     const others = await createTestCertificates();
     await writeFiles(`watched`, others);
@@ -158,7 +157,7 @@ describe('addresses', { timeout: 40_000 }, () => {
   it('expired certificate → a warning at startup, and its end as a metric', async () => {
     const files = await writeFiles(`expired`, await createTestCertificates({ from: -2, to: -1 }));
     const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
-    const service = await startVariant(findVariant('a'), provider, environment);
+    const service = await openVariant(findVariant('a'), provider, environment);
     const { valid_to } = await service.findLog(({ event }) => event === 'tls_certificate_expired');
     await awaitReady(service);
     const { body } = await send(service.adminUrl ?? '', '/metrics');
@@ -180,7 +179,7 @@ describe('addresses', { timeout: 40_000 }, () => {
     const client = await createClientCertificate();
     const files = await writeFiles(`mtls`, { ...certificates, ca: client.cert });
     const environment = { TLS_CERT: files.cert, TLS_KEY: files.key, TLS_CLIENT_CA: files.ca };
-    const service = await startVariant(findVariant('a'), provider, environment);
+    const service = await openVariant(findVariant('a'), provider, environment);
     const { ca } = certificates;
     const get = async (token: string, own: object) => (await getOverTls(service.port, { ca, ...own }, token)).status;
     expect(await get(await provider.sign(), client)).toBe(200);
@@ -257,7 +256,7 @@ describe('addresses', { timeout: 40_000 }, () => {
       const { body } = await send(adminUrl, '/metrics');
       return Number(/^portcullis_connections_refused_total (\d+)$/m.exec(body)?.[1]);
     };
-    await expect.poll(() => counts.closed, { timeout: 20_000 }).toBeGreaterThanOrEqual(200 - 64);
+    await expect.poll(() => counts.closed).toBeGreaterThanOrEqual(200 - 64);
     // Those that were let in are closed later, as they send nothing.
     await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThanOrEqual(200 - 64);
     expect(log).toContain('"connections_refused"');
@@ -269,32 +268,22 @@ describe('addresses', { timeout: 40_000 }, () => {
   });
 });
 
-describe('wrong settings of TLS', { timeout: 40_000 }, () => {
+describe('wrong settings of TLS', () => {
   it('a key that does not belong to the certificate → exit 78 with the reason', async () => {
     const [files, others] = [
       await writeFiles('pair', certificates),
       await writeFiles('other', await createTestCertificates()),
     ];
     const environment = { TLS_CERT: files.cert, TLS_KEY: others.key };
-    const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
+    const { end, stderr } = await startInVain(openVariant(findVariant('a'), provider, environment));
     expect(end.code).toBe(78);
     expect(stderr).toMatch(/TLS_CERT, TLS_KEY or TLS_CLIENT_CA cannot be used/);
   });
-
-  it.each([
-    [{ TLS_CERT: '/a' }, 'TLS_KEY'],
-    [{ TLS_KEY: '/a' }, 'TLS_CERT'],
-    [{ TLS_CLIENT_CA: '/a' }, 'TLS_CERT'],
-  ])('%j → exit 78, and %s is named', async (environment, name) => {
-    const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
-    expect(end.code).toBe(78);
-    expect(stderr).toContain(`${name}: `);
-  });
 });
 
-describe('Host on the admin listener', { timeout: 40_000 }, () => {
+describe('Host on the admin listener', () => {
   it('/healthz and /readyz allow any Host; /metrics addresses, names of loopback and ADMIN_HOSTS', async () => {
-    const service = await startVariant(findVariant('a'), provider, { ADMIN_HOSTS: 'Metrics.example, other.example' });
+    const service = await openVariant(findVariant('a'), provider, { ADMIN_HOSTS: 'Metrics.example, other.example' });
     await service.findLog(({ event }) => event === 'keys_fetched');
     const ask = async (path: string, host: string): Promise<number> =>
       (await send(service.adminUrl ?? '', path, { headers: ['Host', host] })).status;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
@@ -15,14 +15,17 @@ afterEach(async () => {
   for (const listener of opened.listeners.splice(0)) await listener.close(0);
 });
 
-async function open(onRequest: RequestListener, unreadTimeout?: number): Promise<number> {
+async function open(
+  onRequest: RequestListener,
+  times: { readonly unreadTimeout?: number; readonly keepAlive?: number } = {},
+): Promise<number> {
   const listener = await listen({
     onRequest,
     host: '127.0.0.1',
     port: 0,
     keepAlive: 5,
     errorBody: errorBodyFormats.detail,
-    ...(unreadTimeout !== undefined && { unreadTimeout }),
+    ...times,
   });
   opened.listeners.push(listener);
   return Number(new URL(listener.url).port);
@@ -75,11 +78,15 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await setImmediate();
 }
 
+/** Lets nothing else run in this process, as on a busy host. */
+const stall = (milliseconds: number): unknown =>
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+
 describe('requests that are pipelined', () => {
-  it('5,000 requests in one go from a client that reads → 5,000 responses, in order', async () => {
+  it('2,000 requests in one go from a client that reads → 2,000 responses, in order', async () => {
     const socket = await call(await open(echo));
-    socket.write(pipeline(5000));
-    expect(await readTargets(socket, 5000)).toEqual(expected(5000));
+    socket.write(pipeline(2000));
+    expect(await readTargets(socket, 2000)).toEqual(expected(2000));
   });
 
   it('responses that take longer than their requests → all of them, in order, one at a time', async () => {
@@ -203,16 +210,19 @@ describe('requests that are pipelined', () => {
 
   it('no byte is read within the time limit → the connection is closed', async () => {
     let closed = 0;
-    const port = await open((incoming, outgoing) => {
-      if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
-      outgoing.end(large);
-    }, 1);
+    const port = await open(
+      (incoming, outgoing) => {
+        if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
+        outgoing.end(large);
+      },
+      { unreadTimeout: 1 },
+    );
     (await callWithoutReading(port)).write(pipeline(64));
     await until(() => closed === 1);
   });
 
   it('a client that reads slowly, and never for the time limit → all responses', async () => {
-    const port = await open((_, outgoing) => void outgoing.end(`${large}<end>`), 2);
+    const port = await open((_, outgoing) => void outgoing.end(`${large}<end>`), { unreadTimeout: 2 });
     const socket = await callWithoutReading(port);
     socket.write(pipeline(20));
     let bytes = 0;
@@ -235,18 +245,59 @@ describe('requests that are pipelined', () => {
   it('140 connections that never read → none is closed, and a client that pipelines and reads gets all responses', async () => {
     let closed = 0;
     const seen = new Set<Socket>();
-    const port = await open((incoming, outgoing) => {
-      const { socket } = incoming;
-      if (!seen.has(socket)) socket.once('close', () => closed++);
-      seen.add(socket);
-      outgoing.end(incoming.headers['x-size'] === 'large' ? large : `<${incoming.url}>`);
-    });
+    const port = await open(
+      (incoming, outgoing) => {
+        const { socket } = incoming;
+        if (!seen.has(socket)) socket.once('close', () => closed++);
+        seen.add(socket);
+        outgoing.end(incoming.headers['x-size'] === 'large' ? large : `<${incoming.url}>`);
+      },
+      { unreadTimeout: 600 },
+    );
     const request = 'GET /0 HTTP/1.1\r\nHost: a\r\nX-Size: large\r\n\r\n';
     for (let i = 0; i < 140; i++) (await callWithoutReading(port)).write(request.repeat(100));
     const socket = await call(port);
     socket.write(pipeline(500));
     expect(await readTargets(socket, 500)).toEqual(expected(500));
     expect(closed).toBe(0);
+  });
+
+  it('a request waits for its turn longer than an idle connection may → handled', async () => {
+    const others: Socket[] = [];
+    const port = await open(
+      (incoming, outgoing) => {
+        // Node adds a second to the time of an idle connection.
+        if (incoming.headers['x-slow'] !== undefined) stall(700);
+        if (incoming.url === '/9') for (const other of others) other.write(slow.repeat(2));
+        outgoing.end(`<${incoming.url}>`);
+      },
+      { keepAlive: 0.02 },
+    );
+    const slow = 'GET /0 HTTP/1.1\r\nHost: a\r\nX-Slow: 1\r\n\r\n';
+    for (let i = 0; i < 3; i++) others.push(await call(port));
+    const socket = await call(port);
+    socket.write(pipeline(1000));
+    expect(await readTargets(socket, 1000)).toEqual(expected(1000));
+  });
+
+  it('a request arrives while this process stalls for longer than an idle connection may last → handled', async () => {
+    const socket = await call(await open(echo, { keepAlive: 0.02 }));
+    socket.write(pipeline(1));
+    const [first] = (await once(socket.setEncoding('latin1'), 'data')) as [string];
+    socket.write(pipeline(1, 1));
+    stall(1200);
+    const [second] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+    expect([first, String(second)]).toEqual([expect.stringContaining('</0>'), expect.stringContaining('</1>')]);
+  });
+
+  it('a response that begins as the time of an unread one ends → sent', async () => {
+    const port = await open((_incoming, outgoing) => void outgoing.once('timeout', () => outgoing.end('late')), {
+      unreadTimeout: 0.2,
+    });
+    const socket = await call(port);
+    socket.write(pipeline(1));
+    const [received] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+    expect(String(received)).toContain('late');
   });
 
   it('a connection that is closed → the rest of what was read is not handled', async () => {
@@ -285,4 +336,46 @@ describe('requests that are pipelined', () => {
       expect(await answers).toEqual(Array.from({ length: count }, (_, i) => `</${i} ${body.length}>`));
     },
   );
+});
+
+describe('the size of a head', () => {
+  const begin = 'GET / HTTP/1.1\r\nHost: a\r\n';
+  const fill = (line: string, kibibytes: number) => begin + line.repeat((kibibytes * 1024) / line.length);
+  /** Sends these pieces, and reads the statuses until the connection closes. */
+  const send = async (...pieces: readonly string[]) => {
+    const socket = await call(await open(echo));
+    for (const piece of pieces) {
+      socket.write(piece, 'latin1');
+      await sleep(50);
+    }
+    let text = '';
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk;
+    return text.match(/(?<=HTTP\/1\.1 )\d+/g);
+  };
+  const close = 'Connection: close\r\n\r\n';
+
+  it.each([
+    ['short lines', 'ab:\r\n'],
+    ['white space', `a:${' '.repeat(1000)}\r\n`],
+  ])('40 KiB of %s → 431, also if the head is incomplete', async (_name, line) => {
+    expect(await send(fill(line, 40) + close)).toEqual(['431']);
+    expect(await send(fill(line, 20), fill(line, 20).slice(begin.length))).toEqual(['431']);
+  });
+
+  it.each([
+    ['in one piece', [fill('ab:\r\n', 31) + close]],
+    ['cut within', [fill('ab:\r\n', 20), `${fill('ab:\r\n', 11).slice(begin.length)}Connection: cl`, 'ose\r\n\r\n']],
+    ['cut in the blank line', [`${fill('ab:\r\n', 31)}Connection: close\r\n\r`, '\n']],
+  ])('31 KiB of short lines, %s → 200', async (_name, pieces) => {
+    expect(await send(...pieces)).toEqual(['200']);
+  });
+
+  it('31 KiB in pieces, and the next request in the last one → 200, 200', async () => {
+    const head = `${fill('ab:\r\n', 31)}\r\n`;
+    expect(await send(head.slice(0, 9000), `${head.slice(9000)}${begin}${close}`)).toEqual(['200', '200']);
+  });
+
+  it('a long head that is not HTTP → 400 at its first bytes', async () => {
+    expect(await send('\x16\x03\x01'.repeat(5000))).toEqual(['400']);
+  });
 });

@@ -53,10 +53,14 @@ describe('bytes of one connection', () => {
     const follows = 'f'.repeat(3000);
     const secret = `Authorization: Bearer ${'s'.repeat(2000)}`;
     const heads: string[] = [];
+    let takeIt = (): void => {};
+    const isServed = new Promise<void>((resolve) => {
+      takeIt = resolve;
+    });
     const port = await open({
       onRequest: (_incoming, outgoing) => void outgoing.end('served'),
       onUpgrade: async (_incoming, _outgoing, take) => {
-        await sleep(100);
+        await isServed;
         const { socket: taken, head } = take(new Socket());
         heads.push(String(head), String(taken.read() ?? ''));
         taken.end();
@@ -71,6 +75,7 @@ describe('bytes of one connection', () => {
     const other = await dial(port);
     other.write(`GET /other HTTP/1.1\r\nHost: a\r\n${secret}\r\n\r\n`);
     await receive(other, (all) => all.includes('served'));
+    takeIt();
     await closed;
     expect(heads.join('')).toBe(follows);
   });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { createHttpServer, type HttpServer } from '../../../src/server/listener/http-server.ts';
 import { stopAccepting } from '../../../src/server/listener/listener.ts';
@@ -20,7 +20,14 @@ beforeAll(async () => {
 type Answer = (body: string) => void;
 const answers: Answer[] = [];
 const clients: Socket[] = [];
+beforeEach(
+  () =>
+    void vi.useFakeTimers({
+      ...{ shouldAdvanceTime: true, toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] },
+    }),
+);
 afterEach(() => {
+  vi.useRealTimers();
   answers.length = 0;
   for (const client of clients.splice(0)) client.destroy();
 });
@@ -54,10 +61,27 @@ async function call(port: number, scheme: 'http' | 'https'): Promise<Socket & { 
   return client;
 }
 
+/** Resolves once the server of the test has begun to finish. */
+let finishing: Promise<unknown>;
+let begin: (value?: unknown) => void;
+beforeEach(() => {
+  finishing = new Promise((resolve) => {
+    begin = resolve;
+  });
+});
+
+/** Lets milliseconds pass on the server's clock, once it has begun to finish. */
+async function pass(milliseconds: number): Promise<void> {
+  await finishing;
+  await vi.advanceTimersByTimeAsync(milliseconds);
+}
+
 /** Ends the server as SIGTERM does. */
 async function end(http: HttpServer): Promise<void> {
   await stopAccepting(http.acceptor);
-  await http.finish(grace);
+  const finished = http.finish(grace);
+  begin();
+  await finished;
 }
 
 describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) => {
@@ -70,7 +94,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
     answers[0]?.('x'.repeat(20_000_000));
     const over = end(http);
     // Longer than several sweeps.
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pass(500);
     client.resume();
     await over;
     await expect.poll(() => client.received.replace(/^.*?\r\n\r\n/s, '').length).toBe(20_000_000);
@@ -105,7 +129,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
       ended = true;
     });
     // Longer than an unused connection has.
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pass(300);
     expect(ended).toBe(false);
     answers[0]?.('late');
     await over;
@@ -118,7 +142,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
     const client = await call(http.port, scheme);
     client.write(request.slice(0, 10));
     const over = end(http);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pass(300);
     client.write(request.slice(10));
     await expect.poll(() => answers.length).toBe(1);
     answers[0]?.('whole');

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { RequestLine } from '../../../src/server/observation/log.ts';
 import { createLog, type LogOptions } from '../../../src/server/observation/log.ts';
 import { send } from '../../support/http-client.ts';
-import { startService } from '../../support/service-process.ts';
+import { openService } from '../../support/open-service.ts';
 
 const folders: string[] = [];
 afterEach(() => {
@@ -105,7 +105,7 @@ describe('selection', () => {
     const file = join(folder, 'settings.json');
     const base = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api' };
     writeFileSync(file, JSON.stringify({ ...base, LOG_GRANTS: 'none' }));
-    const service = await startService({ args: ['--settings', file], environment: {} });
+    const service = await openService({ args: ['--settings', file] });
     const requests = () => service.logs.filter(({ event }) => event === 'request').length;
     for (let count = 0; count < 10; count++) await send(service.url, '/api/public');
     expect(requests()).toBe(0);

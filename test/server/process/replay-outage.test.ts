@@ -1,39 +1,36 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startSentinels } from '../../../tools/shared/redis.js';
 import { createDpopClient } from '../../support/dpop-client.ts';
 import { send } from '../../support/http-client.ts';
+import type { OpenedService } from '../../support/open-service.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis } from '../../support/redis.ts';
-import { startSentinels } from '../../support/redis-groups.ts';
 import { startTlsRedis } from '../../support/redis-tls.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
-import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
-import { findVariant, startVariant } from '../../support/variant-service.ts';
+import { useTestProvider } from '../../support/test-provider.ts';
+import { bearer, findVariant, openVariant } from '../../support/variant-service.ts';
 
-let provider: TestProvider;
-beforeAll(async () => {
-  provider = await startTestProvider();
-});
-afterAll(() => provider.close());
+const provider = await useTestProvider();
 
-async function start(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-  const service = await startVariant(findVariant('a'), provider, environment);
+async function start(environment: Readonly<Record<string, string>>): Promise<OpenedService> {
+  const service = await openVariant(findVariant('a'), provider, environment);
   onTestFinished(() => void service.stop());
+  await service.findLog(({ event }) => event === 'keys_fetched');
   return service;
 }
 
 /** The `degraded` parts in `/readyz`. */
-async function degraded({ adminUrl = '' }: ServiceProcess): Promise<unknown> {
+async function degraded({ adminUrl = '' }: OpenedService): Promise<unknown> {
   const { json } = await send(adminUrl, '/readyz');
   return (json as { readonly degraded?: unknown }).degraded; // the service writes this shape
 }
 
-async function read({ adminUrl = '' }: ServiceProcess, name: string): Promise<string | undefined> {
+async function read({ adminUrl = '' }: OpenedService, name: string): Promise<string | undefined> {
   const { body } = await send(adminUrl, '/metrics');
   return new RegExp(`^portcullis_replay_store_${name} (\\d+)$`, 'm').exec(body)?.[1];
 }
 
 /** Sends a DPoP request with a new proof. Returns the status. */
-async function openSender({ url: base }: ServiceProcess): Promise<() => Promise<number>> {
+async function openSender({ url: base }: OpenedService): Promise<() => Promise<number>> {
   const client = createDpopClient();
   onTestFinished(() => client.close());
   const token = await provider.sign({ cnf: { jkt: client.jkt } });
@@ -41,9 +38,9 @@ async function openSender({ url: base }: ServiceProcess): Promise<() => Promise<
   return async () => (await client.call(url, { headers: client.headers(token, { url }) })).status;
 }
 
-const limits = { timeout: 20_000, interval: 100 };
+const limits = { interval: 100 };
 
-describe('a Redis that fails', { timeout: 60_000, ...needs('redis-server') }, () => {
+describe('a Redis that fails', { ...needs('redis-server') }, () => {
   it('out of memory → 503, counted; the connection is up', async () => {
     const redis = await startTestRedis();
     onTestFinished(() => redis.stop());
@@ -56,7 +53,7 @@ describe('a Redis that fails', { timeout: 60_000, ...needs('redis-server') }, ()
     expect(Number(await read(service, 'errors_total'))).toBeGreaterThan(0);
   });
 
-  it('killed → degraded, without a connection', async () => {
+  it('killed → degraded, without a connection; 503 for DPoP, 200 for Bearer', async () => {
     const redis = await startTestRedis();
     onTestFinished(() => redis.stop());
     const service = await start({ REPLAY_STORE: redis.url });
@@ -66,10 +63,11 @@ describe('a Redis that fails', { timeout: 60_000, ...needs('redis-server') }, ()
     await service.findLog(({ event }) => event === 'replay_store_down');
     expect([await degraded(service), await read(service, 'connected')]).toEqual([['replay'], '0']);
     expect(await (await openSender(service))()).toBe(503);
+    expect((await send(service.url, '/api/private', { headers: bearer(await provider.sign()) })).status).toBe(200);
   });
 });
 
-describe('credentials and TLS of Redis', { timeout: 60_000 }, () => {
+describe('credentials and TLS of Redis', () => {
   it.each([
     ['sentinel without a password, Redis with one', undefined, {}],
     ['each with its own password', 'for-sentinels', { SENTINEL_PASSWORD: 'for-sentinels' }],
@@ -99,7 +97,7 @@ describe('credentials and TLS of Redis', { timeout: 60_000 }, () => {
     ['with its authority → up', true, 'up'],
     ['without → down', false, 'down'],
   ])('TLS %s', needs('redis-server'), async (_, isTrusted, state) => {
-    const { url, ca, stop } = await startTlsRedis();
+    const { url, ca, stop } = await startTlsRedis(provider.ca);
     onTestFinished(stop);
     const service = await start({ REPLAY_STORE: url, ...(isTrusted && { NODE_EXTRA_CA_CERTS: ca }) });
     await service.findLog(({ event }) => event === `replay_store_${state}`);

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
 import { exchange, readStatuses } from '../../support/http-client.ts';
@@ -25,14 +24,13 @@ it('two processes, one log, a reader that is late → every line is whole', asyn
   const received = await Promise.all(Array.from({ length: connections }, () => exchange(port, bytes)));
   const answered = received.flatMap(readStatuses).length;
   expect(answered).toBe(connections * requestsOfEach);
-  await sleep(200);
   if (service.stdout === null) throw new Error('The output of the service is no pipe.');
   let written = '';
   service.stdout.setEncoding('utf8').on('data', (piece: string) => {
     written += piece;
   });
   // A process that ends waits for its reader only so long.
-  await vi.waitFor(() => expect(written.split('"event":"request"').length - 1).toBe(answered), 15_000);
+  await vi.waitFor(() => expect(written.split('"event":"request"').length - 1).toBe(answered), 20_000);
   service.kill('SIGTERM');
   await once(service.stdout, 'end');
   const lines = written.split('\n').filter((line) => line !== '');

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const shared = { WORKERS: '2', DPOP_ENABLED: 'false' };
-const limits = { timeout: 20_000, interval: 50 };
+const limits = { timeout: 60_000, interval: 50 };
 const main = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 
 /** Starts two processes, and waits until both are ready. */
@@ -39,6 +39,14 @@ async function startTwo(environment: Readonly<Record<string, string>> = {}): Pro
   onTestFinished(() => void service.kill());
   await awaitBoth(service);
   return service;
+}
+
+/** Starts the service, and does not wait until it listens. */
+function begin(stdio: StdioOptions, more: Readonly<Record<string, string>> = {}) {
+  const environment = { ...readEnvironment(findVariant('a'), provider), ...shared, ...more };
+  const env = { ...environment, PATH: process.env['PATH'], PORT: '0', ADMIN_PORT: '0' };
+  const child = spawn(process.execPath, [main, 'serve'], { stdio, env });
+  return { child, ended: superviseChild(child) };
 }
 
 const listening = ({ logs }: ServiceProcess): readonly LogLine[] => logs.filter(({ event }) => event === 'listening');
@@ -71,11 +79,22 @@ async function hold(port: number) {
   return connection;
 }
 
-async function occupyPort(): Promise<Server & { readonly port: number }> {
-  const server = createServer().listen(0, '127.0.0.1');
+async function occupyPort(preferred = 0): Promise<Server & { readonly port: number }> {
+  const server = createServer().listen(preferred, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { readonly port: number }; // it listens on TCP
   return Object.assign(server, { port });
+}
+
+/** Finds two neighbours below the ports that the system chooses for the connections of other tests. */
+async function findNeighbours(): Promise<number> {
+  const port = 20_000 + Math.floor(Math.random() * 10_000);
+  try {
+    for (const each of [port, port + 1]) (await occupyPort(each)).close();
+    return port;
+  } catch {
+    return findNeighbours();
+  }
 }
 
 describe('the delay of a restart', () => {
@@ -102,7 +121,7 @@ describe('the delay of a restart', () => {
   });
 });
 
-describe('two processes', { timeout: 60_000 }, () => {
+describe('two processes', () => {
   it('PORT=0, ADMIN_PORT=0 → one port, an admin listener and metrics for each', async () => {
     const service = await startTwo();
     expect(listening(service).map(({ url }) => url)).toEqual([service.url, service.url]);
@@ -124,15 +143,14 @@ describe('two processes', { timeout: 60_000 }, () => {
   });
 
   it('ADMIN_PORT, AUDIT_LOG and CONSOLE_KEY_FILE → the next port and the suffix .2 for the second process', async () => {
-    const free = await occupyPort();
-    free.close();
+    const free = await findNeighbours();
     const [audit, key] = [join(folder, 'audit.jsonl'), join(folder, 'console-key')];
     const service = await startTwo({
-      ...{ ADMIN_PORT: String(free.port), AUDIT_LOG: audit, LOG_IDENTITY: 'off' },
+      ...{ ADMIN_PORT: String(free), AUDIT_LOG: audit, LOG_IDENTITY: 'off' },
       ...{ CONSOLE: 'on', CONSOLE_KEY_FILE: key },
     });
     const ports = adminsOf(service).map((url) => Number(new URL(url).port));
-    expect(ports.toSorted((one, other) => one - other)).toEqual([free.port, free.port + 1]);
+    expect(ports.toSorted((one, other) => one - other)).toEqual([free, free + 1]);
     const files = [audit, `${audit}.2`];
     // The kernel chooses the process, and may choose one for many connections.
     let sent = 0;
@@ -208,7 +226,7 @@ const countRefused = async (admin: string): Promise<number> => {
   return Number(/^portcullis_refusals_total\{reason="missing_credentials",issuer=""\} (\d+)$/m.exec(body)?.[1] ?? 0);
 };
 
-describe('a process that ends', { timeout: 60_000 }, () => {
+describe('a process that ends', () => {
   it('killed twice → started again after 1 s, then 2 s; the other one serves meanwhile', async () => {
     const service = await startTwo();
     const [victim = 0, ...others] = findChildren(service.pid);
@@ -256,7 +274,7 @@ describe('a process that ends', { timeout: 60_000 }, () => {
   });
 });
 
-describe('the first start', { timeout: 60_000 }, () => {
+describe('the first start', () => {
   it('variant B, provider unreachable → exit 69 with the reason', async () => {
     const dead = await startTestProvider();
     await dead.down();
@@ -292,18 +310,8 @@ describe('the first start', { timeout: 60_000 }, () => {
   });
 
   it('SIGTERM before a process listens → exit 0, and no process is left', async () => {
-    const child = spawn(process.execPath, [main, 'serve'], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: {
-        ...readEnvironment(findVariant('a'), provider),
-        ...shared,
-        PATH: process.env['PATH'],
-        PORT: '0',
-        ADMIN_PORT: '0',
-      },
-    });
-    const ended = superviseChild(child);
-    await expect.poll(() => findChildren(child.pid ?? 0).length, { timeout: 20_000, interval: 5 }).toBe(2);
+    const { child, ended } = begin(['ignore', 'ignore', 'inherit']);
+    await expect.poll(() => findChildren(child.pid ?? 0).length, { interval: 5 }).toBe(2);
     const children = findChildren(child.pid ?? 0);
     child.kill('SIGTERM');
     expect(await ended).toEqual({ code: 0, signal: null });
@@ -311,7 +319,7 @@ describe('the first start', { timeout: 60_000 }, () => {
   });
 });
 
-describe('signals', { timeout: 60_000 }, () => {
+describe('signals', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)('%s → each process completes its requests, exit 0', async (name) => {
     const service = await startTwo();
     const children = findChildren(service.pid);
@@ -375,7 +383,7 @@ describe('signals', { timeout: 60_000 }, () => {
   });
 });
 
-describe('the supervisor is killed', { timeout: 60_000 }, () => {
+describe('the supervisor is killed', () => {
   it.each([
     ['serving', '0'],
     ['with a drain of 300 s', '300'],
@@ -401,21 +409,18 @@ describe('the supervisor is killed', { timeout: 60_000 }, () => {
   });
 
   it('while the processes start → they end', async () => {
-    const child = spawn(process.execPath, [main, 'serve'], {
-      stdio: ['ignore', 'ignore', 'ignore'],
-      env: {
-        ...readEnvironment(findVariant('a'), provider),
-        ...shared,
-        PATH: process.env['PATH'],
-        PORT: '0',
-        ADMIN_PORT: '0',
-      },
-    });
-    const ended = superviseChild(child);
-    await expect.poll(() => findChildren(child.pid ?? 0).length, { timeout: 20_000, interval: 5 }).toBe(2);
+    const { child, ended } = begin(['ignore', 'ignore', 'ignore']);
+    await expect.poll(() => findChildren(child.pid ?? 0).length, { interval: 5 }).toBe(2);
     const children = findChildren(child.pid ?? 0);
     child.kill('SIGKILL');
     await ended;
     await expect.poll(() => children.every(isGone), { timeout: 10_000 }).toBe(true);
+  });
+
+  it('another parent, while its only process starts → exit 0, nothing on standard error', async () => {
+    const { child } = begin(['ignore', 'ignore', 'pipe', 'ipc'], { WORKERS: '1' });
+    const ended = Promise.all([once(child, 'exit'), child.stderr?.toArray()]);
+    child.disconnect();
+    expect(await ended).toEqual([[0, null], []]);
   });
 });

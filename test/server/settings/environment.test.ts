@@ -35,26 +35,18 @@ function writeFile(name: string, text: string): string {
   return path;
 }
 
-it.each<[Readonly<Record<string, string>>, readonly string[]]>([
-  [{ PORT: 'x' }, ['PORT: Set']],
-  [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: IDP_DOMAIN and ISSUER are both set.']],
-  [
-    { DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
-    [
-      'DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.',
-    ],
-  ],
-  [{ DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: DPOP_NONCE=required requires it.']],
-  [{ TLS_CERT: 'a.pem' }, ['TLS_KEY: TLS_CERT requires it.']],
+it.each<[Readonly<Record<string, string>>, string, RegExp]>([
+  [{ TLS_CERT: '/a' }, 'TLS_KEY', /^TLS_CERT requires it\./],
+  [{ TLS_KEY: '/a' }, 'TLS_CERT', /^TLS_KEY requires it\./],
+  [{ TLS_CLIENT_CA: '/a' }, 'TLS_CERT', /^TLS_CLIENT_CA requires it\./],
   [
     { CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', ADMIN_PORT: 'off' },
-    ['CONSOLE: The console is on the admin listener. Set ADMIN_PORT to'],
+    'CONSOLE',
+    /on the admin listener\. Set ADMIN_PORT to/,
   ],
-  [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
-])('%j → a problem that names the variable', (environment, problems) => {
-  const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
-  expect(found).toEqual(problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))));
-});
+])('%j → a problem that names %s', (environment, name, fix) =>
+  expect(readBad(environment)).toMatchObject([{ name, fix: expect.stringMatching(fix) }]),
+);
 
 it.each([
   ['PORTCULLIS_PORT', /^Settings have no prefix\. Set PORT\.$/],
@@ -164,18 +156,4 @@ describe('secrets in flags', () => {
       'redis://localhost:6379',
     );
   });
-});
-
-describe('EXTERNAL_URL', () => {
-  it.each(['https://api.example', 'https://api.example/orders', 'http://127.0.0.1:8080', ''])('%s → taken', (text) =>
-    expect(readGood({ EXTERNAL_URL: text }).settings.externalUrl).toBe(text),
-  );
-
-  it.each(
-    words(`
-    api.example ftp://api.example https://user@api.example https://api.example/?a https://api.example/a/../b
-  `),
-  )('%s → a problem', (text) =>
-    expect(readBad({ EXTERNAL_URL: text }).map(({ name }) => name)).toEqual(['EXTERNAL_URL']),
-  );
 });

@@ -3,12 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CommandEnd, runCommand, runProcess } from '../../support/command-runs.ts';
+import { runCommand, runProcess } from '../../support/command-runs.ts';
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates } from '../../support/tls.ts';
-import { bearer, readEnvironment, startInVain, variants } from '../../support/variant-service.ts';
+import { bearer, startInVain, variants } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
 let folder: string;
@@ -25,12 +25,7 @@ async function writeSettings(text: string): Promise<string> {
   return file;
 }
 
-/** `serve` with settings that keep it from starting. */
-function serveInVain(environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<CommandEnd> {
-  return runCommand(['serve', ...args], { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment });
-}
-
-describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
+describe.concurrent('settings that are wrong', () => {
   it('nothing set → exit 78, both names with their fix, nothing on stdout', async () => {
     const { end, stderr, logs } = await startInVain(startService());
     expect(end).toEqual({ code: 78, signal: null });
@@ -38,64 +33,6 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
     expect(stderr).toMatch(/^ {2}IDP_DOMAIN: .*required.*host/m);
     expect(stderr).toMatch(/^ {2}IDP_AUDIENCE: .*required.*identifier/m);
     expect(logs).toEqual([]);
-  });
-
-  it('nothing set in variant B → exit 78 under its own names', async () => {
-    const { status, stderr } = await serveInVain({ VARIANT: 'b' });
-    expect(status).toBe(78);
-    expect(stderr).toMatch(/^ {2}IdpDomain: /m);
-    expect(stderr).toMatch(/^ {2}IdpApiIdentifier: /m);
-  });
-
-  it('everything wrong → every problem at once, with value and fix, secrets hidden', async () => {
-    const file = await writeSettings('{"no_such_setting": 1, "workers": "many"}');
-    const environment = {
-      ...{ VARIANT: 'c', IDP_DOMAIN: 'idp.example.test/path', IDP_AUDIENCE: '', PORT: '65536', ADMIN_PORT: 'none' },
-      ...{ DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true', DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short-secret' },
-      ...{ REPLAY_STORE: 'http://user:store-password@redis', TRUST_PROXY: '10.0.0.0/99', CLOCK_TOLERANCE: '61' },
-      ...{ ERROR_BODY: 'xml', DOCS: 'maybe', CORS_ORIGINS: '*', HTTPS_PROXY: 'ftp://user:proxy-password@proxy:21' },
-    };
-    const args = ['--settings', file, '--keep-alive', '0', 'stray'];
-    const { status, stderr } = await serveInVain(environment, args);
-    expect(status).toBe(78);
-    const names = [
-      ...['VARIANT', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'PORT', 'ADMIN_PORT', 'WORKERS', 'DPOP_REQUIRED', 'REPLAY_STORE'],
-      ...['DPOP_NONCE_SECRET', 'TRUST_PROXY', 'CLOCK_TOLERANCE', 'ERROR_BODY', 'DOCS', 'CORS_ORIGINS', 'HTTPS_PROXY'],
-      ...['KEEP_ALIVE', 'no_such_setting', 'argument'],
-    ];
-    const lines = stderr.trimEnd().split('\n').slice(1);
-    expect(new Set(lines.map((line) => /^ {2}(\S+): /.exec(line)?.[1]))).toEqual(new Set(names));
-    expect(stderr).toContain('PORT: "65536" is not valid.');
-    expect(stderr).toContain('ERROR_BODY: "xml" is not valid. Set one of: detail, flat, message, problem.');
-    expect(stderr).not.toMatch(/short-secret|store-password|proxy-password/);
-  });
-
-  it.each(
-    variants.flatMap((variant) =>
-      ['http://idp.example.test', 'idp.example.test/', 'user:domain-password@idp.example.test'].map((domain) => ({
-        name: variant.name,
-        variant,
-        domain,
-      })),
-    ),
-  )('variant $name, domain $domain → exit 78, without its password', async ({ variant, domain }) => {
-    const environment = readEnvironment(variant, { ...provider, audience: provider.audience, domain });
-    const { status, stderr } = await serveInVain(environment);
-    expect(status).toBe(78);
-    expect(stderr).toMatch(new RegExp(`^portcullis: one setting is wrong\n {2}${variant.names.domain}: "`));
-    expect(stderr).not.toContain('domain-password');
-  });
-
-  it.each([
-    ['is not there', async () => join(folder, 'nowhere.json')],
-    ['is no JSON', () => writeSettings('idp_domain=x')],
-    ['is a list', () => writeSettings('[]')],
-  ] as const)('settings file that %s → exit 78', async (_, makeFile) => {
-    const file = await makeFile();
-    const environment = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: provider.audience };
-    const { status, stderr } = await serveInVain(environment, ['--settings', file]);
-    expect(status).toBe(78);
-    expect(stderr).toContain('--settings: ');
   });
 });
 
@@ -116,42 +53,9 @@ describe('source of a setting', () => {
     expect((await send(service.url, '/docs')).status).toBe(404);
     expect(await service.stop()).toBe(0);
   });
-
-  it.each([
-    [
-      'flag',
-      { args: ['--error-body', 'flat'], environment: { ERROR_BODY: 'message' }, file: 'problem' },
-      { detail: 'Not Found' },
-    ],
-    ['flag with =', { args: ['--error-body=message'], environment: {}, file: 'problem' }, { Message: 'Not Found' }],
-    ['variable', { args: [], environment: { ERROR_BODY: 'message' }, file: 'problem' }, { Message: 'Not Found' }],
-    [
-      'file, under an empty variable',
-      { args: [], environment: { ERROR_BODY: '' }, file: 'message' },
-      { Message: 'Not Found' },
-    ],
-  ] as const)('%s wins over what is below it', async (_, { args, environment, file }, expected) => {
-    const path = await writeSettings(JSON.stringify({ error_body: file }));
-    const service = await startService({
-      environment: { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: provider.audience, ...environment },
-      args: ['--settings', path, ...args],
-    });
-    expect((await send(service.url, '/nowhere')).json).toEqual(expected);
-    expect(await service.stop()).toBe(0);
-  });
-
-  it.each(variants)('variant $name by flags alone → serves', async ({ name }) => {
-    const { domain, audience, caFile } = provider;
-    const service = await startService({
-      environment: { NODE_EXTRA_CA_CERTS: caFile },
-      args: ['--variant', name, '--domain', domain, '--audience', audience],
-    });
-    expect((await send(service.url, '/api/private', { headers: bearer(await provider.sign()) })).status).toBe(200);
-    expect(await service.stop()).toBe(0);
-  });
 });
 
-describe.concurrent('the command', { timeout: 40_000 }, () => {
+describe.concurrent('the command', () => {
   it('help settings → every setting on stdout, exit 0; without a command → exit 64', async () => {
     const { status, stdout, stderr } = await runProcess(['help', 'settings'], {});
     expect([status, stderr]).toEqual([0, '']);
@@ -233,4 +137,4 @@ it('a byte order mark in every file: settings, secrets, certificates, keys, stre
   const flags = ['--jwks', keys, '--issuer', issuer, '--audience', audience];
   const explained = await runCommand(['explain', ...flags], {}, `Bearer ${await provider.sign()}`);
   expect(explained.stdout).toContain('unknown_kid');
-}, 40_000);
+});

@@ -495,8 +495,9 @@ const rows: readonly Row[] = [
   {
     ...row(
       'IDP_AUDIENCE',
-      'urn:api https://api.example.test https://api.example.test/ ☃',
+      'urn:api https://api.example.test https://api.example.test/ ☃ a"b',
       '',
+      ...[' urn:api', 'urn:api ', '"urn:api"', "'urn:api'", '“urn:api”', '"', ' '],
       'a\nb',
       'a\0',
       '\x7f',
@@ -522,7 +523,7 @@ const rows: readonly Row[] = [
   row('REVOCATION_STORE', 'memory redis+cluster://one,two', 'off http://redis'),
   row('REVOCATION_STALE', 'refuse', 'Refuse true'),
   numbers('MAX_TOKEN_LIFETIME', '3600', '0 -1 31536001 1h'),
-  row('LOGOUT_CLIENTS', lists('app, spa'), '', 'a b', 'a\nb'),
+  row('LOGOUT_CLIENTS', lists('app, spa'), ', ,,', 'a b', 'a\nb', ' , '),
   onlyAs('LOGOUT_SUBJECT', 'true', true, 'yes'),
   row('SHARED_SIGNALS', '/etc/portcullis/streams.json', '', 'a\nb'),
   row('ADMIN_KEY_FILE', '/run/secrets/admin', '', 'a\nb'),
@@ -571,6 +572,11 @@ const rows: readonly Row[] = [
     https://id.example.test/keys#1`,
     ...['https://id.example.test/ keys', 'https://id.example.test/keys\n'],
   ),
+  row(
+    'EXTERNAL_URL',
+    'https://api.example https://api.example/orders http://127.0.0.1:8080',
+    'api.example ftp://api.example https://user@api.example https://api.example/?a https://api.example/a/../b',
+  ),
   row('LOG_IDENTITY', 'off plain', 'on Plain true'),
   row('AUDIT_PATH', 'on off', 'yes On'),
   row('LOG_GRANTS', 'none all', '0 100 some'),
@@ -579,7 +585,7 @@ const rows: readonly Row[] = [
   numbers('TUNNEL_TIMEOUT', '1 86400', '0 86401 1h'),
   numbers('UPLOAD_TIMEOUT', '1 3600', '0 3601 1m'),
   row('ERROR_BODY', 'detail flat message problem', 'Detail json toString'),
-  row('CUSTOM_CLAIM', 'https://my-app.example/claim claim', '', 'a\nb', '\0'),
+  row('CUSTOM_CLAIM', 'https://my-app.example/claim claim', '', 'a\nb', '\0', '"claim"'),
   row(
     'CORS_ORIGINS',
     lists('https://app.example.test', 'http://localhost:3000, https://b.example.test', 'http://[::1]:3000'),

@@ -1,9 +1,9 @@
 // An upstream that reports what it received, and watches that no request holds the marker of two connections.
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from '../../shared/network.js';
 import { fill, ownersOf } from './marker.js';
 import { digest } from './request.js';
 
@@ -131,8 +131,7 @@ export async function startUpstream(onDefect) {
     socket.on('end', () => socket.end());
   });
 
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  const port = await listen(server);
   return {
     port,
     /** Requests so far. */

@@ -82,7 +82,7 @@ function listDoctorChecks(): string {
   );
 }
 
-/** The tables of docs/explain.md and docs/doctor.md. */
+/** The tables of docs/causes.md and docs/explain.md. */
 export const explainTables: Readonly<Record<string, string>> = {
   checks: listChecks(),
   causes: listCauses(),

@@ -122,6 +122,7 @@ function formatDeclaration({ name, code, comment }: Declaration): string {
   const [about = '', example] = comment.split(/^@example\n/m);
   const signature = code
     .replace(/^(?:export )?(?:declare )?/, '')
+    .replace(/^(const \w+: )\{\n.*\};$/s, '$1{ … };') // a table that another page has
     .replace(/^( +)/gm, (spaces) => ' '.repeat(spaces.length / 2));
   return [
     `### \`${name}\``,
@@ -143,19 +144,18 @@ export function writeReference(): string {
     const name = posix.join('portcullis', subpath);
     return [{ name, declarations: readDeclarations(target.types.replace(/^\.\//, '')) }];
   });
+  const written = new Set<string>();
+  const isNew = (text: string): boolean => written.size < written.add(text).size;
   const parts = entries.flatMap(({ name, declarations }) => {
     // Values first: they are what is called.
     const isType = ({ code }: Declaration): boolean => /^export (?:interface|type) /.test(code);
     const ordered = [...declarations.filter((each) => !isType(each)), ...declarations.filter(isType)];
-    return [`## \`${name}\``, ...ordered.map(formatDeclaration)];
+    return [`## \`${name}\``, ...ordered.map(formatDeclaration).filter(isNew)];
   });
   const used = readUsed(entries.flatMap(({ declarations }) => declarations));
   const preface =
-    'Every export of every entry point, from the declarations that the package ships. `npm run docs` writes this page.';
-  const others = [
-    '## Types that these use',
-    'They are not exported: `Parameters`, `ReturnType` and members reach them.',
-    ...used.map(formatDeclaration),
-  ];
+    'Every export of every entry point, from the declarations that the package ships; one of several entry points is below the first. `npm run docs` writes this page. The values of `failures` are in [refused requests](refusals.md), the values of the presets in [providers](providers.md).';
+  const note = 'They are not exported: `Parameters`, `ReturnType` and members reach them.';
+  const others = ['## Types that these use', note, ...used.map(formatDeclaration)];
   return `# Reference\n\n${preface}\n\n${[...parts, ...others].join('\n\n')}\n`;
 }

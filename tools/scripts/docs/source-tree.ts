@@ -81,7 +81,6 @@ const lines: Readonly<Record<string, string>> = {
   'src/cli/explain': '`portcullis explain`',
   test: 'mirrors src; `test/README.md` is its map',
   'tools/bench': 'benches',
-  'tools/better-auth': 'logout from @better-auth/oauth-provider to the service',
   'tools/conformance': 'conformance scenarios of MCP against library and gate',
   'tools/faults': 'the service under faults',
   'tools/fuzz': 'the fuzzer and its corpus',

@@ -18,7 +18,7 @@ export interface IssuerFinder<I extends string | TrustedIssuer = string | Truste
   find(iss: string, request: IssuerRequest): I | undefined | PromiseLike<I | undefined>;
 }
 
-export interface IssuerSearchOptions extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
+interface IssuerSearchOptions extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
   readonly finder: IssuerFinder;
   readonly readEntry: (entry: string | TrustedIssuer) => IssuerRules;
   /** Issuer that a token names; `undefined` if it is refused regardless of its issuer. */
@@ -26,7 +26,8 @@ export interface IssuerSearchOptions extends Pick<AccessTokenRules, 'certificate
   readonly maxFound: number;
 }
 
-type Search = (
+/** Finds the rules for a token. Throws, or rejects with, what `find` does; `TypeError` for an issuer that cannot work. */
+export type IssuerSearch = (
   request: ResourceRequest,
   url: ExternalUrl,
   token: string,
@@ -48,7 +49,7 @@ const maxKeyLength = 4 * 1024 * 1024;
 const lengthPerEntry = 256;
 
 /** Creates the search for a finder: one call for a name at a time, and its result cached for a short time. */
-export function createIssuerSearch(options: IssuerSearchOptions): Search {
+export function createIssuerSearch(options: IssuerSearchOptions): IssuerSearch {
   const { finder, readEntry, nameOf, maxFound, ...shared } = options;
   const keyed = { maxSize: maxKeyLength, sizeCalculation: (_: unknown, key: string) => key.length + lengthPerEntry };
   const found = new LRUCache<string, Found>({ max: maxFound, ...keyed });
@@ -98,6 +99,7 @@ function refuseLate(): Refused {
 
 /** Request as `find` gets it: without credentials, so that no token can choose who is trusted. */
 export interface IssuerRequest {
+  /** HTTP method. */
   readonly method: string;
   /** URL as the client requested it, with trusted proxies applied; without query and fragment. */
   readonly url: string;
@@ -105,7 +107,6 @@ export interface IssuerRequest {
   readonly headers: ResourceRequest['headers'];
 }
 
-/** Describes a request without its credentials. */
 function describeRequest({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
   return {
     method,

@@ -1,7 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import type { ExternalUrl } from '../../http/external-url.ts';
-import type { ResourceRequest } from '../../http/request.ts';
-import type { JsonObject } from '../../jose/json.ts';
 import { readAlgorithms, tokenAlgs } from '../../jose/jws.ts';
 import { readWellKnown } from '../../keys/discovery.ts';
 import { type KeySet, type KeySetState, type ResumableKeySet, resumeKeySet } from '../../keys/key-set.ts';
@@ -9,12 +6,10 @@ import { checkJwksUri, type KeySetEvent } from '../../keys/key-set-options.ts';
 import { createKeySetPool } from '../../keys/key-set-pool.ts';
 import { omitUndefined } from '../../option-members.ts';
 import { ProviderError } from '../../outbound/provider-error.ts';
-import type { Refused } from '../../refused.ts';
 import { type AccessTokenRules, type IssuerRules, readUnverifiedIssuer } from '../../token/access-token.ts';
-import type { CertificateBinding } from '../../token/claims.ts';
 import type { TokenCache } from '../../token/token-cache.ts';
 import type { AnyServerOptions, Emit } from '../options.ts';
-import { createIssuerSearch, type IssuerFinder } from './issuer-finder.ts';
+import { createIssuerSearch, type IssuerFinder, type IssuerSearch } from './issuer-finder.ts';
 import { readRecipients, readTokenRules } from './token-rules.ts';
 import {
   type IssuerList,
@@ -28,14 +23,7 @@ import {
 export interface Issuers {
   /** The trusted issuers, if they do not depend on the request or the token. */
   readonly fixed?: AccessTokenRules;
-  /**
-   * Issuers of a request with a token. Throws, or rejects with, what `find` does; `TypeError` for an issuer that cannot work.
-   */
-  find(
-    request: ResourceRequest,
-    url: ExternalUrl,
-    token: string,
-  ): AccessTokenRules | Promise<AccessTokenRules | Refused>;
+  readonly find: IssuerSearch;
   /** Called after a token of the issuer was verified, unless the issuers are fixed. */
   confirm?(issuer: IssuerRules): void;
   /** Realm of challenges: every accepted audience, else every issuer, as far as known before a request. */
@@ -51,15 +39,15 @@ const keptHeaders = 1000;
 /** Issuers whose rules are kept, for each key set that may be open: rules are small. */
 const keptPerOpen = 10;
 
-export interface IssuersParts {
-  readonly certificates: CertificateBinding;
+interface IssuersParts extends Required<Pick<AccessTokenRules, 'certificates' | 'headers'>> {
   readonly emit: Emit | undefined;
   readonly cache: TokenCache | undefined;
 }
 
 /** Reads the issuers. Throws `TypeError` for an invalid list. */
-export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Issuers {
+export function openIssuers(options: AnyServerOptions, given: Omit<IssuersParts, 'headers'>): Issuers {
   const { issuer, issuers = [], keys, jwksUri, insecure } = options;
+  const parts: IssuersParts = { ...given, headers: new LRUCache({ max: keptHeaders }) };
   if (issuer !== undefined) {
     const single = omitUndefined({
       issuer: readIssuerName(issuer, insecure || jwksUri !== undefined),
@@ -91,25 +79,32 @@ function openKeys(
 function openFixedIssuers(
   options: AnyServerOptions,
   entries: IssuerList,
-  { certificates, emit }: IssuersParts,
+  { certificates, emit, headers }: IssuersParts,
 ): Issuers {
   const opened: ResumableKeySet[] = [];
   const open = openKeys(options, emit);
-  const readEntry: ReadEntry = (entry) =>
-    readIssuer(entry, { options }, (source) => {
+  const issuers = new Map<string, IssuerRules>();
+  for (const entry of entries) {
+    const rules = readIssuer(entry, { options }, (source) => {
       const keys = open(source);
       opened.push(keys);
       return keys;
     });
-  const rules = readList(entries, { readEntry, options, certificates, headers: createHeaders() });
-  const all = [...rules.issuers.values()];
+    if (issuers.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');
+    issuers.set(rules.issuer, rules);
+  }
+  const all = [...issuers.values()];
+  // Without a trusted issuer the issuer is wrong, not the algorithm.
+  const allowed = all.length === 0 ? [readAlgorithms(options.algorithms ?? ['RS256'], tokenAlgs)] : [];
+  const algorithms = new Set([...allowed, ...all.map((each) => each.algorithms)].flatMap((each) => [...each]));
+  const rules: AccessTokenRules = { issuers, algorithms, certificates, headers };
   // With no issuer at all every token is refused; missing options are still reported.
   const own = all.length === 0 || hasRecipients(options) ? [...readRecipients(options).audiences] : [];
   const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
   return {
     fixed: rules,
     find: () => rules,
-    realm: [...(audiences.size > 0 ? audiences : rules.issuers.keys())].join(' '),
+    realm: [...(audiences.size > 0 ? audiences : issuers.keys())].join(' '),
     ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
     close() {
       for (const keys of opened) keys.close();
@@ -120,7 +115,7 @@ function openFixedIssuers(
 function openFoundIssuers(
   options: AnyServerOptions,
   finder: IssuerFinder,
-  { certificates, emit, cache }: IssuersParts,
+  { certificates, emit, cache, headers }: IssuersParts,
 ): Issuers {
   const maxOpen = options.maxOpenIssuers ?? 1000;
   const pool = createKeySetPool({ maxOpen, open: openKeys(options, emit) });
@@ -132,7 +127,6 @@ function openFoundIssuers(
     (entry) => readIssuer(entry, defaults, (source) => pool.keysOf(readPlace(source), source)),
     maxFound,
   );
-  const headers = createHeaders();
   const { introspection } = options;
   const nameOf = (token: string): string | undefined =>
     cache?.issuerOf(token) ??
@@ -185,29 +179,7 @@ function readPlace({ issuer, jwksUri, insecure = false }: KeySource): string {
   return jwksUri === undefined && !insecure ? issuer : JSON.stringify([issuer, jwksUri, insecure]);
 }
 
-function createHeaders(): LRUCache<string, JsonObject> {
-  return new LRUCache({ max: keptHeaders });
-}
-
 type ReadEntry = (entry: string | TrustedIssuer) => IssuerRules;
-
-interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
-  readonly readEntry: ReadEntry;
-  readonly options: AnyServerOptions;
-}
-
-function readList(entries: IssuerList, { readEntry, options, ...shared }: ListParts): AccessTokenRules {
-  const issuers = new Map<string, IssuerRules>();
-  // Without a trusted issuer the issuer is wrong, not the algorithm.
-  const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms ?? ['RS256'], tokenAlgs) : []);
-  for (const entry of entries) {
-    const rules = readEntry(entry);
-    if (issuers.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');
-    issuers.set(rules.issuer, rules);
-    for (const alg of rules.algorithms) algorithms.add(alg);
-  }
-  return { issuers, algorithms, ...shared };
-}
 
 async function awaitKeys(keys: KeySet): Promise<void> {
   if ('ready' in keys && typeof keys.ready === 'function') return keys.ready();

@@ -113,6 +113,10 @@ export function readRecipients({
       'audience: name at least one, none of them empty; it is the identifier of this API at the issuer. For tokens that have no aud name clientIds',
     );
   }
+  // A file of environment variables may keep the quotation marks of its values; no token would have this audience.
+  const [edge] =
+    audiences?.map((each) => /^[\s"'“”]|[\s"'“”]$/.exec(each)?.[0]).filter((each) => each !== undefined) ?? [];
+  if (edge !== undefined) throw new TypeError(`audience: remove ${JSON.stringify(edge)} from its beginning or end`);
   return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };
 }
 

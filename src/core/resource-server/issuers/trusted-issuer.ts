@@ -123,7 +123,14 @@ const domain = /^(?:(?!.*\.\.)[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])
 
 /** Errors of an invalid name, with the fix. The name is not echoed: an address may hold a password. */
 const mistakes: readonly (readonly [RegExp, string])[] = [
-  [/^\s|\s$|^$/, 'it is empty, or has white space around it; write idp.example, or https://idp.example/'],
+  [
+    /^[\s"'“”]|[\s"'“”]$|^$/,
+    'it is empty, or has white space or quotation marks around it; write idp.example, or https://idp.example/',
+  ],
+  [
+    /[{}]/,
+    'replace the placeholder: write the issuer of one tenant; many go into issuers: { find }, such as findTenants',
+  ],
   [
     /^https:\/\/[^/?#@]+$/i,
     'write the domain without https://, as in idp.example, or the issuer in full with its slash, as in https://idp.example/; ' +
@@ -161,7 +168,8 @@ export function isDomain(text: string): boolean {
 export function readIssuerName(text: string, insecure = false): string {
   refuseDocumentUrl(text);
   const [, scheme] = full.exec(text) ?? [];
-  if ((scheme === 'https' || (insecure && scheme === 'http')) && URL.canParse(text)) return text;
+  const isFull = scheme === 'https' || (insecure && scheme === 'http');
+  if (isFull && URL.canParse(text) && !/[{}]/.test(text)) return text;
   if (isDomain(text)) return `https://${text}/`;
   const [, fix = 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'] =
     mistakes.find(([pattern]) => pattern.test(text)) ?? [];

@@ -26,10 +26,7 @@ export interface SignalsReceiverOptions extends OutboundOptions {
 }
 
 /** Streams of one process, and the endpoint that transmitters push to. */
-export interface Signals extends EventReceiver {
-  readonly streams: readonly OpenStream[];
-  close(): void;
-}
+export type Signals = ReturnType<typeof openSignals>;
 
 const prefix = '/shared-signals/';
 const maxSignalBytes = 64 * 1024;
@@ -45,7 +42,7 @@ export function openSignals(
   options: SignalsReceiverOptions,
   revocations: RevocationParts,
   now: () => number = () => Date.now() / 1000,
-): Signals {
+) {
   checkOptionMembers<SignalsReceiverOptions>('createSignalsReceiver', options, {
     ...{ streams: true, onStreamEvent: true },
     ...outboundMembers,
@@ -72,8 +69,7 @@ export function openSignals(
     return isError(outcome) ? refuse(outcome, 'The security event token is not valid.') : accepted;
   };
 
-  return {
-    streams,
+  const receiver: EventReceiver = {
     route: `${prefix}<stream>`,
     serves: (path) => path.startsWith(prefix),
     async respond(post, path) {
@@ -83,11 +79,12 @@ export function openSignals(
       // A store that failed: the transmitter sends the event again.
       return push(stream, post).catch(() => unavailable);
     },
-    close() {
-      for (const stream of streams) stream.close();
-      outbound.close();
-    },
   };
+  const close = (): void => {
+    for (const stream of streams) stream.close();
+    outbound.close();
+  };
+  return { ...receiver, streams, close };
 }
 
 /** Opens the streams of a resource server. Throws `TypeError` for options that cannot work and a server without `revocations`. */

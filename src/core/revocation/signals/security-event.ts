@@ -4,8 +4,7 @@ import { missingKeys } from '../../token/access-token.ts';
 import { hasAudience } from '../../token/claims.ts';
 import { type EventIssuer, verifyEventToken } from '../../token/event-token.ts';
 import type { EventCutoff } from '../revocations.ts';
-import { signalOfType, verificationType } from './signal-names.ts';
-import type { Stream } from './stream-options.ts';
+import { type Stream, signalOfType, verificationType } from './stream-options.ts';
 
 export type SecurityEvent =
   | { readonly kind: 'cutoff'; readonly cutoff: EventCutoff }

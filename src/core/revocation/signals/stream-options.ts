@@ -1,6 +1,36 @@
-import { checkOptionMembers, type OptionMembers } from '../../option-members.ts';
+import { checkOptionMembers, isText, isWithin, type OptionMembers } from '../../option-members.ts';
 import { isPlainHttps } from '../../outbound/https-address.ts';
-import { type SignalName, signalNames, usualSignals } from './signal-names.ts';
+import type { CutoffEvent } from '../record.ts';
+
+/** Short names of events that set cutoffs. */
+export type SignalName = Exclude<CutoffEvent, 'revoke' | 'logout'>;
+
+const base = 'https://schemas.openid.net/secevent';
+const caep = `${base}/caep/event-type/`;
+const risc = `${base}/risc/event-type/`;
+
+/** Names of event types (CAEP 1.0, RISC 1.0), by short name. */
+export const signalTypes: Readonly<Record<SignalName, string>> = {
+  'session-revoked': `${caep}session-revoked`,
+  'account-disabled': `${risc}account-disabled`,
+  'account-purged': `${risc}account-purged`,
+  'credential-compromise': `${risc}credential-compromise`,
+  'sessions-revoked': `${risc}sessions-revoked`,
+  'credential-change': `${caep}credential-change`,
+  'token-claims-change': `${caep}token-claims-change`,
+  'assurance-level-change': `${caep}assurance-level-change`,
+};
+
+export const signalNames = Object.keys(signalTypes) as readonly SignalName[]; // the keys are the names
+
+/** Events after which no session of the user is left. */
+export const usualSignals: readonly SignalName[] = signalNames.slice(0, 5);
+
+export const signalOfType: ReadonlyMap<string, SignalName> = new Map(
+  signalNames.map((name) => [signalTypes[name], name]),
+);
+
+export const verificationType = `${base}/ssf/event-type/verification`;
 
 /** One stream that a transmitter pushes (Shared Signals Framework 1.0, RFC 8935). It is created at the transmitter. */
 export interface StreamOptions {
@@ -20,8 +50,18 @@ export interface StreamOptions {
 
 export type Stream = StreamOptions & Required<Pick<StreamOptions, 'events'>> & { readonly name: string };
 
+export const longestVerifyEvery = 86_400;
+const isPeriod = isWithin(1, longestVerifyEvery);
 const members: OptionMembers<StreamOptions> = {
-  ...{ transmitter: true, issuer: true, audience: true, authorization: true, events: true, verifyEvery: true },
+  transmitter: [(value) => isPlainHttps(value) && !/[?#]/.test(value), 'write an https URL', 'required'],
+  issuer: [isText, 'write the issuer of the access tokens', 'required'],
+  audience: [isText, 'write the aud of the security event tokens', 'required'],
+  authorization: [isText, 'write the Authorization value that the transmitter sends', 'required'],
+  events: [
+    (value) => Array.isArray(value) && value.length > 0 && value.every((each) => signalNames.includes(each)),
+    `write any of ${signalNames.join(', ')}`,
+  ],
+  verifyEvery: [(value) => Number.isInteger(value) && isPeriod(value), `write seconds from 1 to ${longestVerifyEvery}`],
 };
 const removedMembers: Readonly<Record<string, string>> = {
   delivery: 'every stream is pushed, so that the transmitter needs the push delivery method of RFC 8935',
@@ -30,7 +70,6 @@ const removedMembers: Readonly<Record<string, string>> = {
   onStale: 'alert on portcullis_signals_stream_stale',
 };
 export const streamNameGrammar = /^[a-z0-9-]{1,64}$/;
-export const longestVerifyEvery = 86_400;
 
 /** Returns a problem if a stream has a member that an earlier version had. */
 export function findRemovedMember(stream: unknown): string | undefined {
@@ -46,29 +85,10 @@ export function readStreams(streams: Readonly<Record<string, StreamOptions>>): r
 }
 
 function readStream(name: string, options: StreamOptions): Stream {
-  const fail = (member: string, fix: string): TypeError => new TypeError(`streams.${name}.${member}: ${fix}`);
   if (!streamNameGrammar.test(name)) throw new TypeError('streams: a name has 1 to 64 of a-z, 0-9 and -');
   const removed = findRemovedMember(options);
   if (removed !== undefined) throw new TypeError(`streams.${name}: ${removed}`);
-  checkOptionMembers<StreamOptions>(`streams.${name}`, options, members);
-  const { transmitter, events = usualSignals, verifyEvery } = options;
-  if (!isPlainHttps(transmitter) || /[?#]/.test(transmitter)) throw fail('transmitter', 'write an https URL');
-  for (const [member, fix] of Object.entries(texts) as [keyof typeof texts, string][]) {
-    if (typeof options[member] !== 'string' || options[member] === '') throw fail(member, `write the ${fix}`);
-  }
-  if (!Array.isArray(events) || events.length === 0 || !events.every((each) => signalNames.includes(each))) {
-    throw fail('events', `write any of ${signalNames.join(', ')}`);
-  }
-  const isPeriod =
-    Number.isInteger(verifyEvery) && Number(verifyEvery) >= 1 && Number(verifyEvery) <= longestVerifyEvery;
-  if (verifyEvery !== undefined && !isPeriod) {
-    throw fail('verifyEvery', `write seconds from 1 to ${longestVerifyEvery}`);
-  }
+  checkOptionMembers<StreamOptions>(`streams.${name}`, options, members, `streams.${name}.`);
+  const { events = usualSignals } = options;
   return { ...options, name, events };
 }
-
-const texts = {
-  issuer: 'issuer of the access tokens',
-  audience: 'aud of the security event tokens',
-  authorization: 'Authorization value that the transmitter sends',
-} as const;

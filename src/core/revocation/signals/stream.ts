@@ -22,9 +22,28 @@ export type SignalOutcome =
 
 /** A change of a stream, for logs and metrics. */
 export type StreamEvent =
-  | { readonly type: 'received'; readonly stream: string; readonly outcome: SignalOutcome }
-  | { readonly type: 'opened'; readonly stream: string }
-  | { readonly type: 'failed'; readonly stream: string; readonly cause: unknown };
+  | {
+      /** A security event token arrived. */
+      readonly type: 'received';
+      /** Name of the stream. */
+      readonly stream: string;
+      /** Effect of the token, or its defect. */
+      readonly outcome: SignalOutcome;
+    }
+  | {
+      /** Metadata and keys of the transmitter are there. */
+      readonly type: 'opened';
+      /** Name of the stream. */
+      readonly stream: string;
+    }
+  | {
+      /** Metadata or keys of the transmitter could not be read. It is tried again; the next failures are not reported. */
+      readonly type: 'failed';
+      /** Name of the stream. */
+      readonly stream: string;
+      /** The error. */
+      readonly cause: unknown;
+    };
 
 export interface StreamParts {
   readonly revocations: Pick<RevocationParts, 'set' | 'noteVerified' | 'markOf'>;

@@ -80,13 +80,13 @@ export const ruleMembers = {
   when: {
     schema: string(/\S/, 'Write a condition in CEL, as in "token.tenant == path.tenant && \'otp\' in token.amr".'),
     needsToken: true,
-    docs: '[condition in CEL](conditions.md) on the token, the path, the request and the time',
+    docs: '[condition in CEL](#conditions-in-cel) on the token, the path, the request and the time',
     explain: (text) => `condition ${[text].flat().join()}`,
   },
   mcp: {
     schema: mcp,
     needsToken: true,
-    docs: 'requirements by tool, resource and prompt of an [MCP server](../agents.md)',
+    docs: 'requirements by tool, resource and prompt of an [MCP server](../mcp.md)',
   },
   assertion: {
     schema: described(
@@ -104,7 +104,7 @@ export const ruleMembers = {
   },
   mode: {
     schema: oneOf(['enforce', 'report'], 'With report, refusals are only logged and counted. Default: enforce.'),
-    docs: '`report` refuses no request: [report mode](start.md#in-front-of-an-api-that-is-in-use)',
+    docs: '`report` refuses no request: [report mode](../gate.md#in-front-of-an-api-that-is-in-use)',
   },
   streams: {
     schema: oneOf(
@@ -112,12 +112,12 @@ export const ruleMembers = {
       'End of tunnels and event streams that a token opened. Default: end-with-token.',
     ),
     needsToken: true,
-    docs: '[open streams](as-the-proxy.md#open-streams) end with their token (`end-with-token`, the default), only with its revocation (`end-with-revocation`), or not with it (`outlive-token`) (as the proxy)',
+    docs: '[open streams](proxies.md#open-streams) end with their token (`end-with-token`, the default), only with its revocation (`end-with-revocation`), or not with it (`outlive-token`) (as the proxy)',
   },
   webSocketToken: {
     schema: oneOf(['protocol'], 'Accepts the token of a WebSocket as the subprotocol after "bearer".'),
     needsToken: true,
-    docs: '`protocol` accepts the [token of a browser’s WebSocket](as-the-proxy.md#websockets-of-browsers) as a subprotocol (as the proxy)',
+    docs: '`protocol` accepts the [token of a browser’s WebSocket](proxies.md#websockets-of-browsers) as a subprotocol (as the proxy)',
   },
   encodedSlash: {
     schema: oneOf(['allow'], 'Accepts an encoded slash inside a segment. Default: such a path is refused.'),
@@ -134,7 +134,7 @@ export const ruleMembers = {
   exchange: {
     schema: nameOfUpstream,
     needsToken: true,
-    docs: 'name of one of the `exchanges`: the upstream gets [its own token](exchange.md) instead of the caller’s',
+    docs: 'name of one of the `exchanges`: the upstream gets [its own token](identity.md#token-exchange) instead of the caller’s',
     explain: (name) => `exchange ${String(name)}`,
   },
   upstream: { schema: nameOfUpstream, docs: 'name of one of the `upstreams` (as the proxy); default: `UPSTREAM`' },

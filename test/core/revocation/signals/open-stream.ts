@@ -4,7 +4,7 @@ import { createRevocations, readRevocations } from '../../../../src/core/revocat
 import { openSignals, type Signals } from '../../../../src/core/revocation/signals/receiver.ts';
 import type { StreamEvent } from '../../../../src/core/revocation/signals/stream.ts';
 import type { StreamOptions } from '../../../../src/core/revocation/signals/stream-options.ts';
-import { until } from '../../../support/redis-store.ts';
+import { until } from '../../../../tools/shared/network.js';
 import { startTransmitter, type TestTransmitter } from '../../../support/transmitter.ts';
 
 export const issuer = 'https://idp.example/';

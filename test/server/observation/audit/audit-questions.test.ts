@@ -8,7 +8,7 @@ import type { AuditDecision } from '../../../../src/core/resource-server/audit.t
 import { createAudit } from '../../../../src/server/observation/audit/audit.ts';
 import { needs } from '../../../support/programs.ts';
 
-const page = readFileSync(new URL('../../../../docs/audit.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8');
 const commands = [...page.matchAll(/^([^\n]+)\n(?:[^\n]+\n)?\n```sh\n(jq .*)\n```/gm)].map(
   ([, question = '', command = '']) => ({ question: question.replace(/\?.*/, '?'), command }),
 );
@@ -46,7 +46,7 @@ const expected: Readonly<Record<string, RegExp>> = {
   'Under which rules was a request decided?': new RegExp(`^${base.rules}\n$`),
 };
 
-describe('questions of docs/audit.md', needs('jq'), () => {
+describe('questions of docs/operations.md', needs('jq'), () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));

@@ -2,33 +2,32 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startGate } from '../../../support/gate-process.ts';
+import { openGate } from '../../../support/gate-process.ts';
 import { exchange, send } from '../../../support/http-client.ts';
+import { type OpenedService, openService } from '../../../support/open-service.ts';
 import { needs } from '../../../support/programs.ts';
 import {
   runtime,
   runtimeArgs,
-  type ServiceProcess,
+  type ServiceProcessOptions,
   ServiceStartError,
   startService,
 } from '../../../support/service-process.ts';
 import { useTestProvider } from '../../../support/test-provider.ts';
 import { readEnvironment, variants } from '../../../support/variant-service.ts';
 
-const secret = 'a secret of at least 32 bytes, yes';
 const [variant] = variants;
 const provider = await useTestProvider();
 let folder: string;
 let files = 0;
-const services: ServiceProcess[] = [];
+const services: OpenedService[] = [];
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));
 });
 afterAll(async () => {
-  await Promise.all(services.map((service) => service.kill()));
+  await Promise.all(services.map((service) => service.stop()));
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -44,10 +43,14 @@ function read(path: string): readonly Line[] {
     .map((line) => JSON.parse(line));
 }
 
-async function start(environment: Record<string, string>, options: object = {}): Promise<ServiceProcess> {
+async function start<T extends OpenedService = OpenedService>(
+  environment: Record<string, string>,
+  open: (options: ServiceProcessOptions) => Promise<T>,
+  options: object = {},
+): Promise<T> {
   if (variant === undefined) throw new Error('no variant');
   const settings = { ...readEnvironment(variant, provider), LOG_IDENTITY: 'plain', ...environment };
-  const service = await startService({ environment: settings, ...options });
+  const service = await open({ environment: settings, ...options });
   services.push(service);
   await service.findLog(({ event }) => event === 'keys_fetched');
   return service;
@@ -56,11 +59,11 @@ const bearer = async (claims = {}): Promise<readonly string[]> => [
   'Authorization',
   `Bearer ${await provider.sign(claims)}`,
 ];
-const readyz = async ({ adminUrl = '' }: ServiceProcess) => {
+const readyz = async ({ adminUrl = '' }: OpenedService) => {
   const { status, body } = await send(adminUrl, '/readyz');
   return { status, ...JSON.parse(body) };
 };
-const dropped = async ({ adminUrl = '' }: ServiceProcess): Promise<number> =>
+const dropped = async ({ adminUrl = '' }: OpenedService): Promise<number> =>
   Number(/^portcullis_audit_lines_dropped_total (\d+)$/m.exec((await send(adminUrl, '/metrics')).text)?.[1]);
 /** Limits the size of files that a process writes, in blocks of 512 bytes. */
 const limited = (blocks: number) => ({
@@ -70,7 +73,7 @@ const limited = (blocks: number) => ({
 describe('decisions of the service', () => {
   it('protected endpoints → a line each; other requests → none', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, LOG_GRANTS: 'none' });
+    const service = await start({ AUDIT_LOG, LOG_GRANTS: 'none' }, openService);
     const headers = await bearer({ sub: 'alice', jti: 'x' });
     const admitted = await send(service.url, '/api/private-scoped', { headers });
     const refused = await send(service.url, '/api/private');
@@ -97,26 +100,8 @@ describe('decisions of the service', () => {
     await service.stop();
   });
 
-  it('LOG_IDENTITY not set → hashed identity, with the secret', async () => {
-    const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, LOG_IDENTITY: '', LOG_IDENTITY_SECRET: secret });
-    await send(service.url, '/api/private', { headers: await bearer({ sub: 'alice' }) });
-    expect(read(AUDIT_LOG)).toMatchObject([{ sub: expect.stringMatching(/^[\w-]{22}$/) }]);
-    await service.stop();
-    expect(service.logs.filter((line) => 'sub' in line)).toEqual([]);
-  });
-
-  it('LOG_IDENTITY=off → no identity', async () => {
-    const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG, LOG_IDENTITY: 'off' });
-    await send(service.url, '/api/private', { headers: await bearer({ sub: 'alice' }) });
-    expect(read(AUDIT_LOG)).toMatchObject([{ event: 'decision', decision: 'admitted' }]);
-    expect(readFileSync(AUDIT_LOG, 'utf8')).not.toContain('alice');
-    await service.stop();
-  });
-
   it('stdout → lines between the lines of the log', async () => {
-    const service = await start({ AUDIT_LOG: 'stdout' });
+    const service = await start({ AUDIT_LOG: 'stdout' }, startService);
     await send(service.url, '/api/private');
     await service.findLog(({ event }) => event === 'decision');
     await service.stop();
@@ -131,7 +116,7 @@ describe('decisions of the service', () => {
     ['a folder', { AUDIT_LOG: '/tmp', LOG_IDENTITY: 'off' }, /AUDIT_LOG cannot be opened \(EISDIR\)/],
     ['a hashed identity without a secret', { AUDIT_LOG: 'stdout', LOG_IDENTITY: '' }, /LOG_IDENTITY_SECRET: AUDIT_LOG/],
   ])('%s → exit status 78', async (_name, environment, message) => {
-    const failure = await start(environment).catch((error: unknown) => error);
+    const failure = await start(environment, openService).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ServiceStartError);
     expect(failure).toMatchObject({ end: { code: 78 }, stderr: expect.stringMatching(message) });
   });
@@ -140,7 +125,7 @@ describe('decisions of the service', () => {
 describe('the file', () => {
   it('SIGHUP after a rotation → the new file; if it cannot be opened → the old one, and one error line', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG });
+    const service = await start({ AUDIT_LOG }, openService);
     await send(service.url, '/api/private');
     renameSync(AUDIT_LOG, `${AUDIT_LOG}.1`);
     service.signal('SIGHUP');
@@ -161,7 +146,7 @@ describe('the file', () => {
 
   it('block, a file that is full → 503 until a rotation; lines complete, none lost', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG }, limited(8));
+    const service = await start({ AUDIT_LOG }, startService, limited(8));
     const headers = await bearer({ sub: 'alice' });
     const ids: string[] = [];
     let refused: Awaited<ReturnType<typeof send>> | undefined;
@@ -192,12 +177,12 @@ describe('the file', () => {
 
   it('SIGKILL under load → complete lines, one for each response', async () => {
     const AUDIT_LOG = newPath();
-    const service = await start({ AUDIT_LOG });
+    const service = await start({ AUDIT_LOG }, startService);
     const [, authorization = ''] = await bearer();
     const request = `GET /api/private HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
     const bytes = `${`${request}\r\n`.repeat(199)}${request}Connection: close\r\n\r\n`;
     const load = Array.from({ length: 20 }, () => exchange(service.port, bytes).catch(() => ''));
-    await sleep(60);
+    await expect.poll(() => statSync(AUDIT_LOG).size, { interval: 1 }).toBeGreaterThan(0);
     await service.kill();
     const received = (await Promise.all(load)).join('').match(/HTTP\/1\.1 200/g)?.length ?? 0;
     expect(read(AUDIT_LOG).length).toBeGreaterThanOrEqual(received);
@@ -208,12 +193,11 @@ it('a closed pipe → a failed write, 503', async () => {
   const script = join(folder, 'closed.sh');
   writeFileSync(script, 'exec "$@" 2> >(sleep 0.5)\n');
   const environment = { AUDIT_LOG: 'stderr' };
-  const service = await start(environment, { runtime: ['bash', script, runtime, ...runtimeArgs] });
+  const service = await start(environment, startService, { runtime: ['bash', script, runtime, ...runtimeArgs] });
   const headers = await bearer();
   expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
-  await sleep(1000);
   const status = async () => (await send(service.url, '/api/private', { headers })).status;
-  await expect.poll(status, { timeout: 5000 }).toBe(503);
+  await expect.poll(status).toBe(503);
   expect(service.logs.find(({ event }) => event === 'audit_failed')).toMatchObject({ problem: 'EPIPE' });
   await service.stop();
   expect(service.logs.find(({ event }) => event === 'audit_lines_lost')).toMatchObject({ level: 'error', lines: 1 });
@@ -230,38 +214,8 @@ describe('decisions of the gate', () => {
     ],
   });
 
-  it('every evaluated request → a line with the rule and the hash of the rules', async () => {
-    const AUDIT_LOG = newPath();
-    const settings = { AUDIT_LOG, LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' };
-    const gate = await startGate(provider, rules(), settings);
-    await gate.findLog(({ event }) => event === 'keys_fetched');
-    const headers = await bearer({ sub: 'alice' });
-    for (const path of ['/open', '/deny', '/report', '/orders', '/none', '/orders/../x%2f'])
-      await gate.ask({ path, headers });
-    await send(gate.url, '/nothing');
-    const lines = read(AUDIT_LOG).map(({ rule, decision, reason }) => [rule, decision, reason]);
-    expect(lines.toSorted()).toEqual(
-      [
-        ['public', 'admitted', undefined],
-        ['never', 'refused', 'denied_by_rule'],
-        ['report', 'would_refuse', 'insufficient_scope'],
-        ['orders', 'admitted', undefined],
-        ['unmatched', 'refused', 'no_rule'],
-        ['unmatched', 'refused', 'ambiguous_path'],
-      ].toSorted(),
-    );
-    const hashes = new Set(read(AUDIT_LOG).map((line) => line['rules']));
-    expect([...hashes]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
-    expect(read(AUDIT_LOG).find(({ rule }) => rule === 'orders')).toMatchObject({
-      sub: 'alice',
-      scopes: ['read:messages'],
-      host: 'api.example',
-    });
-    await gate.stop();
-  });
-
   it('block on a full disk → 503 for rules that need a token; open, deny and report rules decide as before', async () => {
-    const gate = await startGate(provider, rules(), {
+    const gate = await openGate(provider, rules(), {
       AUDIT_LOG: '/dev/full',
       LOG_IDENTITY: 'off',
       TRUST_PROXY: '127.0.0.1',
@@ -279,7 +233,7 @@ describe('decisions of the gate', () => {
     const mcp = { tools: { 'delete-*': { scopes: ['write'] }, '*': {} }, trustHeaders: true };
     const rule = { id: 'mcp', path: '/mcp', scopes: ['read'], mcp };
     const settings = { AUDIT_LOG, LOG_IDENTITY: 'off', TRUST_PROXY: '127.0.0.1' };
-    const gate = await startGate(provider, { ...rules(), rules: [rule] }, settings);
+    const gate = await openGate(provider, { ...rules(), rules: [rule] }, settings);
     const headers = [
       ...(await bearer({ scope: 'read write other' })),
       ...['MCP-Protocol-Version', '2026-07-28', 'Mcp-Method', 'tools/call'],
@@ -307,7 +261,7 @@ describe('decisions of the gate', () => {
     await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
     const address = upstream.address();
     const UPSTREAM = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-    const gate = await startGate(provider, rules(), { AUDIT_LOG, LOG_IDENTITY: 'off', UPSTREAM });
+    const gate = await openGate(provider, rules(), { AUDIT_LOG, LOG_IDENTITY: 'off', UPSTREAM });
     await gate.findLog(({ event }) => event === 'keys_fetched');
     expect((await send(gate.url, '/orders', { headers: await bearer() })).status).toBe(200);
     expect((await send(gate.url, '/orders')).status).toBe(401);
@@ -321,7 +275,6 @@ describe('decisions of the gate', () => {
   });
 });
 
-/** Reports whether this user may mount a file system. */
 it('a small tmpfs that fills → 503; freed → the kept lines, then new ones', needs('mount'), async () => {
   const disk = join(folder, 'disk');
   const run = promisify(execFile);
@@ -330,7 +283,7 @@ it('a small tmpfs that fills → 503; freed → the kept lines, then new ones', 
   try {
     const AUDIT_LOG = join(disk, 'audit.jsonl');
     writeFileSync(join(disk, 'ballast'), Buffer.alloc(56 * 1024));
-    const service = await start({ AUDIT_LOG });
+    const service = await start({ AUDIT_LOG }, openService);
     const headers = await bearer();
     const status = async () => (await send(service.url, '/api/private', { headers })).status;
     let admitted = 0;

@@ -6,6 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type OpenedGate, openGate } from '../../../support/gate-process.ts';
 import { exchange, readStatuses } from '../../../support/http-client.ts';
+import { sendLogout } from '../../../support/logout.ts';
 import { awaitReady } from '../../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../../support/test-provider.ts';
 
@@ -39,6 +40,7 @@ beforeAll(async () => {
       { id: 'public', path: '/open/**', access: 'open' },
       { id: 'never', path: '/deny', access: 'deny' },
       { id: 'optional', path: '/optional', access: 'optional' },
+      { id: 'watched', path: '/watched', mode: 'report' },
       { id: 'wide', path: '/wide', scopes: Array.from({ length: 150 }, (_, i) => `scope-${i}-${'s'.repeat(60)}`) },
       { id: 'mcp', path: '/mcp', mcp: { tools: { list: {} } } },
       { id: 'browsers', path: '/browsers', cors: { origins: ['https://app.example'] } },
@@ -91,6 +93,7 @@ it.each<[string, string, Parameters<typeof request>[1], number, object]>([
   ['an open rule, any method', '/open/x', { method: 'DELETE' }, 200, { decision: 'admitted', method: 'DELETE' }],
   ['a deny rule', '/deny', {}, 403, { decision: 'refused', reason: 'denied_by_rule', rule: 'never' }],
   ['an anonymous caller', '/optional', {}, 200, { decision: 'admitted', rule: 'optional' }],
+  ['report mode', '/watched', {}, 200, { decision: 'would_refuse', reason: 'missing_credentials', rule: 'watched' }],
   ['no rule', '/none', {}, 403, { decision: 'refused', reason: 'no_rule' }],
   ['an ambiguous path', '/notes/..%2fdeny', {}, 400, { decision: 'refused', reason: 'ambiguous_path' }],
   ['no token', '/notes/1', {}, 401, { decision: 'refused', reason: 'missing_credentials', rule: 'notes' }],
@@ -152,13 +155,7 @@ it('a signature that is not verified → no claim; a verified one → its claims
 });
 
 it('a revoked token → the reason, its hashed subject, and the hash of its jti', async () => {
-  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-  const logout = await provider.sign(
-    { aud: 'app', sid: 's1', jti: 'l', iat: now(), exp: now() + 60, scope: undefined, events },
-    { header: { typ: 'logout+jwt' } },
-  );
-  const form = 'Content-Type: application/x-www-form-urlencoded\r\n';
-  expect(await call('/backchannel-logout', { method: 'POST', more: form, body: `logout_token=${logout}` })).toBe(200);
+  expect(await sendLogout(provider, gate, 's1')).toBe(200);
   const token = await provider.sign({ sid: 's1', sub: 'ann', jti: 'token-2' });
   await expect.poll(() => call('/notes/1', { more: bearer(token) })).toBe(401);
   const line = lines().at(-1);
