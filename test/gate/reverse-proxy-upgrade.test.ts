@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import {
   answerHeads,
@@ -373,6 +374,28 @@ describe('an upgrade that is not agreed', () => {
     await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
     expect(proxied.proxy.inFlight()).toBe(0);
     socket.destroy();
+  });
+
+  it('refused, and the client still sends for the tunnel before it reads → it gets the response, and then the end', async () => {
+    const { upstream, proxied } = await stage((socket) => {
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+    });
+    const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).pause();
+    let failed: Error | undefined;
+    socket.on('error', (error) => {
+      failed = error;
+    });
+    socket.write(handshake());
+    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    for (let i = 0; i < 5; i++) {
+      socket.write(Buffer.alloc(1000));
+      await sleep(5);
+    }
+    let response = '';
+    for await (const chunk of socket) response += String(chunk);
+    socket.end();
+    expect([response.slice(0, 12), response.slice(-2), failed]).toEqual(['HTTP/1.1 403', 'no', undefined]);
   });
 
   it('refused before it is forwarded → the refusal, and the upstream hears nothing', async () => {

@@ -165,10 +165,8 @@ export function createRouter<R extends Route>(routes: readonly R[]) {
   };
 }
 
-/** Maximum size of the rest of a body that is discarded: many clients read the response only after they have sent the body. */
-const maxDiscardedBytes = 64 * 1024 * 1024;
-/** The time limit of a client that takes no byte. */
-const maxDiscardMilliseconds = 30_000;
+/** Limits of what is discarded after a response: many clients read it only after they have sent their body. */
+export const discardLimits = { bytes: 64 * 1024 * 1024, milliseconds: 30_000 } as const;
 
 /**
  * Discards the rest of a body, within limits, after its response was sent early. An immediate close would reset the
@@ -177,8 +175,8 @@ const maxDiscardMilliseconds = 30_000;
 export function discardRest(incoming: IncomingMessage): void {
   if (incoming.complete || incoming.destroyed) return;
   const { socket } = incoming;
-  let left = maxDiscardedBytes;
-  const deadline = setTimeout(() => socket.destroy(), maxDiscardMilliseconds);
+  let left: number = discardLimits.bytes;
+  const deadline = setTimeout(() => socket.destroy(), discardLimits.milliseconds);
   const done = (): void => clearTimeout(deadline);
   incoming.on('data', (chunk: Buffer) => {
     left -= chunk.length;

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { type Fed, type Intake, type PeerUse, RequestPieces } from './intake.ts';
+import { closeAfterClient } from './lingering-close.ts';
 
 const nothing = Buffer.alloc(0);
 
@@ -142,8 +143,9 @@ export class ClientConnection extends Duplex implements Fed {
 
   destroySoon(): void {
     if (this.writable) this.end();
-    if (this.writableFinished) this.destroy();
-    else this.once('finish', () => this.destroy());
+    const close = (): void => closeAfterClient(this.socket);
+    if (this.writableFinished) close();
+    else this.once('finish', close);
   }
 
   resetAndDestroy(): this {

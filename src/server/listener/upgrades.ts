@@ -33,7 +33,6 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
       return void serveAgain(connection.leave(Buffer.concat([formatHead(incoming), rest])));
     const outgoing = createUpgradeAnswer(incoming, connection);
     const take = limitUpgrade(connection, rest, options);
-    outgoing.once('finish', () => connection.end(() => connection.destroy()));
     onUpgrade(incoming, outgoing, (upstream) => {
       outgoing.detachSocket(connection as unknown as Socket); // the assigned socket
       return take(upstream);
@@ -57,12 +56,16 @@ function createUpgradeAnswer(incoming: IncomingMessage, connection: ClientConnec
   const drain = (): void => {
     outgoing.emit('drain');
   };
-  connection.on('drain', drain);
-  connection.on('error', () => connection.destroy());
-  connection.once('close', () => {
-    connection.off('drain', drain);
+  const close = (): void => {
+    connection.off('drain', drain).off('close', close);
     // Node does this for the responses that it creates.
     if (!outgoing.closed) outgoing.emit('close');
+  };
+  connection.on('drain', drain).once('close', close);
+  connection.on('error', () => connection.destroy());
+  outgoing.once('finish', () => {
+    connection.destroySoon();
+    close();
   });
   return outgoing;
 }

@@ -84,6 +84,7 @@ describe.each([
   it.each([
     ['Content-Length: 5000000', 5 * megabyte, ''],
     ['Content-Length: 16000000', 16 * megabyte, ''],
+    ['Connection: close\r\nContent-Length: 16000000', 16 * megabyte, ''],
     ['Transfer-Encoding: chunked', 5 * megabyte, `${(5 * megabyte).toString(16)}\r\n`],
   ])(`%s, by a client that sends everything before it reads → ${status}`, async (framing, bytes, chunk) => {
     const head = `POST /api/private HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a.b.c\r\n${framing}\r\n\r\n${chunk}`;
