@@ -22,8 +22,8 @@ const ownRules = [
 export const createUpstream = () => createServer((_incoming, outgoing) => void outgoing.end('{}'));
 
 /**
- * Starts the upstream. `words` of the result writes the rules file for an issuer, with `members` in addition to the issuers;
- * `write` replaces it. Rules that name their `upstreams` replace `--upstream`.
+ * Starts the upstream, unless the rules name their `upstreams`. `words` of the result writes the rules file for an issuer, with
+ * `members` in addition to the issuers; `write` replaces it.
  *
  * @param {{ folder: string }} bench
  * @param {string} name of its files
@@ -34,7 +34,7 @@ export async function openGate(
   name,
   { upstream = createUpstream(), rules = [...steadyRules, ...ownRules], ...members } = {},
 ) {
-  const url = `http://127.0.0.1:${await listen(upstream)}`;
+  const own = members.upstreams === undefined ? ['--upstream', `http://127.0.0.1:${await listen(upstream)}`] : [];
   const [file, keyFile] = [join(folder, `${name}.json`), join(folder, `${name}.key`)];
   writeFileSync(keyFile, adminKey, { mode: 0o600 });
   const write = (issuer, changed = rules) => {
@@ -49,7 +49,7 @@ export async function openGate(
     write,
     words(issuer) {
       write(issuer);
-      return ['gate', '--rules', file, ...(members.upstreams === undefined ? ['--upstream', url] : [])];
+      return ['gate', '--rules', file, ...own];
     },
     stop: () => stop(upstream),
   };
