@@ -162,7 +162,8 @@ describe('the file', () => {
     expect((await send(service.url, '/api/public')).status).toBe(200);
     expect(await readyz(service)).toMatchObject({ status: 200, ready: true, degraded: ['audit'] });
     expect(service.logs.filter(({ event }) => event === 'audit_failed')[0]).toMatchObject({ level: 'error' });
-    read(AUDIT_LOG);
+    // Each second the service tries to write, and removes what was not a complete line.
+    await expect.poll(() => readFileSync(AUDIT_LOG, 'utf8').endsWith('\n')).toBe(true);
     renameSync(AUDIT_LOG, `${AUDIT_LOG}.1`);
     service.signal('SIGHUP');
     await expect.poll(async () => (await readyz(service)).degraded).toBeUndefined();
