@@ -424,13 +424,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,651 lines; the console: 1945; all sources: at most 42,162', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_651);
+  it('the core: at most 13,650 lines; the console: 1945; all sources: at most 42,159', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_650);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1945);
-    expect(count(() => true)).toBeLessThanOrEqual(42_162);
+    expect(count(() => true)).toBeLessThanOrEqual(42_159);
   });
 
-  it('tests: at most 73,175 lines; tools: at most 13,114', () => {
+  it('tests: at most 73,177 lines; tools: at most 13,114', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -439,7 +439,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(73_175);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(73_177);
     expect(countBelow('tools')).toBeLessThanOrEqual(13_114);
   });
 

@@ -3,7 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { attempt } from '../attempt.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
-import { parseTrust, type Trust, trustsAll } from './external-url.ts';
+import { type Trust, trustsAll } from './address-ranges.ts';
+import { parseTrust } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /**
