@@ -1,13 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { type Fed, type Intake, type PeerUse, RequestPieces } from './intake.ts';
+import { type Fed, type Intake, type PeerUse, RequestPieces, SocketWriter } from './intake.ts';
 import { closeAfterClient } from './lingering-close.ts';
 
 const nothing = Buffer.alloc(0);
-
-const hasBytes = ({ chunk }: { readonly chunk: Buffer | string }): boolean => chunk.length > 0;
 
 export interface ClientConnectionOptions {
   readonly intake: Intake;
@@ -22,8 +19,7 @@ export interface ClientConnectionOptions {
  * request; what follows waits in the socket until the kernel has taken the response. Emits `halfClose` when the client ends
  * its side.
  */
-export class ClientConnection extends Duplex implements Fed {
-  readonly socket: Socket;
+export class ClientConnection extends SocketWriter implements Fed {
   readonly remoteAddress: string | undefined;
   /** Milliseconds on the clock of `performance.now()`. */
   readonly openedAt: number = performance.now();
@@ -60,39 +56,9 @@ export class ClientConnection extends Duplex implements Fed {
     this.#release(this.#counted);
     this.destroy();
   };
-  /** The destruction of this stream leaves the socket open if another connection has taken it over. */
-  readonly #link: { isLeft: boolean };
 
   constructor(socket: Socket, options: ClientConnectionOptions) {
-    const link = { isLeft: false };
-    super({
-      allowHalfOpen: true,
-      decodeStrings: false,
-      read: () => {},
-      write(chunk, encoding, done) {
-        if (chunk.length === 0) done();
-        else options.intake.sendLater(() => socket.write(chunk, encoding, done));
-      },
-      writev(all, done) {
-        // Node ends a response with an empty piece.
-        const pieces = all.filter(hasBytes);
-        const last = pieces.pop();
-        if (last === undefined) return void done();
-        options.intake.sendLater(() => {
-          if (pieces.length > 0) socket.cork();
-          for (const { chunk, encoding } of pieces) socket.write(chunk, encoding);
-          socket.write(last.chunk, last.encoding, done);
-          if (pieces.length > 0) socket.uncork();
-        });
-      },
-      final: (done) => void socket.end(done),
-      destroy(error, done) {
-        if (!link.isLeft) socket.destroy();
-        done(error);
-      },
-    });
-    this.#link = link;
-    this.socket = socket;
+    super(socket, options.intake);
     this.remoteAddress = socket.remoteAddress;
     this.#options = options;
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
@@ -136,11 +102,6 @@ export class ClientConnection extends Duplex implements Fed {
     return this;
   }
 
-  /** Bytes that the kernel has not taken. */
-  get unsentBytes(): number {
-    return this.writableLength + this.socket.writableLength;
-  }
-
   destroySoon(): void {
     if (this.writable) this.end();
     const close = (): void => closeAfterClient(this.socket);
@@ -161,7 +122,7 @@ export class ClientConnection extends Duplex implements Fed {
   /** True while nothing of a request has arrived, and nothing of a response is to be sent. */
   get isIdle(): boolean {
     const isReading = this.#hasPart || this.hasMore || this.#pieces.isInBody;
-    return this.#pending === undefined && !isReading && this.unsentBytes === 0;
+    return this.#pending === undefined && !isReading && this.writableLength === 0;
   }
 
   /** True while bytes of a later request are held. */
@@ -209,7 +170,7 @@ export class ClientConnection extends Duplex implements Fed {
 
   /** Leaves the socket to another connection, which parses these bytes first. */
   leave(head: Buffer): Socket {
-    this.#link.isLeft = true;
+    this.isLeft = true;
     this.socket.off('close', this.#close).off('error', this.#fail);
     if (head.length > 0) this.socket.unshift(head);
     this.destroy();

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer, IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../core/refusal/error-body.ts';
@@ -71,6 +71,7 @@ const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
   const settings = {
+    IncomingMessage: ListenerRequest,
     maxHeaderSize: maxHeaderBytes,
     // Without a Host the app refuses the request, with a reason in the log.
     requireHostHeader: false,
@@ -173,7 +174,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const progressTimeout = (unreadTimeout * 1000) / 2;
   server.setTimeout(progressTimeout, (socket) => {
     const client = socket as unknown as ClientConnection; // `serve` created it
-    const isIdle = !client.isWaiting && client.unsentBytes === 0;
+    const isIdle = !client.isWaiting && client.writableLength === 0;
     // What only waits for its turn was written in this iteration: the client has not left it unread.
     const isStuck = client.socket.writableLength > 0 && client.idle >= progressTimeout;
     // A client that does not end its side after the last response is not awaited.
@@ -233,6 +234,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       server.close();
     },
   };
+}
+
+/** A request. Once it is complete and without a reader, its stream need not end: that takes longer than parsing it. */
+class ListenerRequest extends IncomingMessage {
+  /** Called by Node too, after the response. */
+  override resume(): this {
+    const isRead = this.listenerCount('data') + this.listenerCount('end') > 0;
+    return isRead || !this.complete || this.readableLength > 0 ? super.resume() : this;
+  }
 }
 
 /** Options of the server that accepts. A client that ends its side still gets its responses. */

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { type IsTrusted, namePeer } from '../../core/http/external-url.ts';
 import { maxHeaderBytes } from '../http/exchange.ts';
 
@@ -188,5 +190,110 @@ export class RequestPieces {
     } else if (this.#incoming?.complete === true) this.#body = 0;
     const kept = 1 - blankLine.length;
     this.#tail = this.#endsWithBlankLine ? nothing : Buffer.concat([this.#tail, piece.subarray(kept)]).subarray(kept);
+  }
+}
+
+type Done = (error?: Error | null) => void;
+
+interface Piece {
+  readonly chunk: Buffer | string;
+  readonly encoding: BufferEncoding;
+}
+
+/**
+ * The writing half of a connection: what is written in one event-loop iteration is sent at its end, by one call of the system.
+ * The pieces go to the socket without a buffer of this stream, whose bookkeeping takes longer than the call.
+ */
+export abstract class SocketWriter extends Duplex {
+  readonly socket: Socket;
+  readonly #sendLater: Intake['sendLater'];
+  #pieces: Piece[] = [];
+  /** Called once the kernel has the pieces. */
+  #dones: Done[] = [];
+  #encoding: BufferEncoding = 'utf8';
+  /** Length of the pieces. */
+  #length = 0;
+  /** True after `write` has returned false. */
+  #needsDrain = false;
+  /** True if another connection has taken over the socket: the destruction of this stream leaves it open. */
+  protected isLeft = false;
+
+  static {
+    // The types have a property, which a class cannot override by an accessor.
+    Object.defineProperty(SocketWriter.prototype, 'writableLength', {
+      get(this: SocketWriter) {
+        return this.#length + this.socket.writableLength;
+      },
+    });
+  }
+
+  constructor(socket: Socket, { sendLater }: Intake) {
+    super({
+      allowHalfOpen: true,
+      decodeStrings: false,
+      read() {},
+      // Only the bytes of `end`.
+      write: (chunk, encoding, done) => {
+        this.#send();
+        socket.write(chunk, encoding, done);
+      },
+      final: (done) => {
+        this.#send();
+        socket.end(done);
+      },
+      destroy: (error, done) => {
+        if (!this.isLeft) socket.destroy();
+        done(error);
+      },
+    });
+    this.socket = socket;
+    this.#sendLater = sendLater;
+    socket.on('drain', () => this.#drain());
+  }
+
+  override write(
+    chunk: Buffer | string,
+    encodingOrDone?: BufferEncoding | Done | null,
+    whenDone?: Done | null,
+  ): boolean {
+    const encoding = typeof encodingOrDone === 'string' ? encodingOrDone : this.#encoding;
+    const done = typeof encodingOrDone === 'function' ? encodingOrDone : whenDone;
+    if (this.writableEnded || this.destroyed) return super.write(chunk, encoding, done ?? undefined); // which is an error
+    if (typeof done === 'function') this.#dones.push(done);
+    this.#length += chunk.length;
+    // Node ends a response with an empty piece.
+    const isFirst = this.#pieces.length === 0;
+    if (isFirst || chunk.length > 0) this.#pieces.push({ chunk, encoding });
+    if (isFirst) this.#sendLater(this.#send);
+    if (this.writableLength >= this.writableHighWaterMark) this.#needsDrain = true;
+    return !this.#needsDrain;
+  }
+
+  override setDefaultEncoding(encoding: BufferEncoding): this {
+    this.#encoding = encoding;
+    return super.setDefaultEncoding(encoding);
+  }
+
+  readonly #send = (): void => {
+    const pieces = this.#pieces;
+    const dones = this.#dones;
+    const last = pieces.pop();
+    if (last === undefined) return;
+    this.#pieces = [];
+    this.#dones = [];
+    this.#length = 0;
+    if (pieces.length > 0) this.socket.cork();
+    for (const { chunk, encoding } of pieces) this.socket.write(chunk, encoding);
+    this.socket.write(last.chunk, last.encoding, (error) => {
+      for (const done of dones) done(error);
+    });
+    if (pieces.length > 0) this.socket.uncork();
+    if (!this.socket.writableNeedDrain) this.#drain();
+  };
+
+  #drain(): void {
+    if (!this.#needsDrain) return;
+    this.#needsDrain = false;
+    this.emit('drain');
   }
 }

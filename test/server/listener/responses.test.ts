@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
+import { createHttpServer, type HttpServer } from '../../../src/server/listener/http-server.ts';
+
+const opened: HttpServer[] = [];
+afterEach(async () => {
+  for (const server of opened.splice(0)) {
+    server.acceptor.close();
+    await server.finish(0);
+  }
+});
+
+async function open(onRequest: RequestListener): Promise<number> {
+  const server = createHttpServer({ onRequest, keepAlive: 5, errorBody: errorBodyFormats.detail });
+  opened.push(server);
+  await once(server.acceptor.listen(0, '127.0.0.1'), 'listening');
+  return (server.acceptor.address() as AddressInfo).port; // a TCP server
+}
+
+async function exchange(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1');
+  socket.write(bytes);
+  let text = '';
+  for await (const part of socket) text += String(part);
+  return text;
+}
+
+const last = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+const bodyOf = (response: string): string => response.slice(response.indexOf('\r\n\r\n') + 4);
+
+describe('a response', () => {
+  it('to each of 100 connections, in one event-loop iteration → each is complete', async () => {
+    const waiting: (() => void)[] = [];
+    const port = await open((_incoming, outgoing) => {
+      if (waiting.push(() => void outgoing.end(`${outgoing.req.headers['x-name']}`)) === 100)
+        for (const respond of waiting) respond();
+    });
+    const responses = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => exchange(port, last.replace('\r\n\r\n', `\r\nX-Name: n${i}\r\n\r\n`))),
+    );
+    expect(responses.map(bodyOf)).toEqual(Array.from({ length: 100 }, (_, i) => `n${i}`));
+  });
+
+  it('in pieces that await drain → all bytes in order, each callback once', async () => {
+    const pieces = Array.from({ length: 300 }, (_, i) => String.fromCharCode(0x61 + (i % 26)).repeat(10_000));
+    let taken = 0;
+    let drains = 0;
+    const port = await open((_incoming, outgoing) => {
+      const writeRest = (from: number): void => {
+        for (let i = from; i < pieces.length; i++) {
+          if (outgoing.write(pieces[i], 'latin1', () => void taken++)) continue;
+          drains++;
+          return void outgoing.once('drain', () => writeRest(i + 1));
+        }
+        outgoing.end();
+      };
+      outgoing.writeHead(200, { 'content-length': 3_000_000 });
+      writeRest(0);
+    });
+    expect(bodyOf(await exchange(port, last)) === pieces.join('')).toBe(true);
+    expect([taken, drains > 0]).toEqual([300, true]);
+  });
+
+  it('characters outside ASCII, by the encoding of each piece → the same bytes', async () => {
+    const port = await open((_incoming, outgoing) => {
+      outgoing.writeHead(200, { 'content-length': 5 });
+      outgoing.write('é', 'latin1');
+      outgoing.write('é');
+      outgoing.end(Buffer.from('é'));
+    });
+    expect(bodyOf(await exchange(port, last))).toBe('\xe9\xc3\xa9\xc3\xa9');
+  });
+
+  it('to a client that has disconnected → its callbacks are called', async () => {
+    const outcomes: Promise<unknown>[] = [];
+    const port = await open((_incoming, outgoing) => {
+      outgoing.writeHead(200, { 'content-length': 4 });
+      const write = () => outcomes.push(new Promise((resolve) => outgoing.write('ab', 'latin1', resolve)));
+      write();
+      outgoing.socket?.destroy();
+      outcomes.push(once(outgoing, 'close'));
+    });
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    socket.write(last);
+    await once(socket.resume(), 'close');
+    expect(await Promise.all(outcomes)).toHaveLength(2);
+  });
+});
+
+describe('a request without a body', () => {
+  it('that the application reads → an end', async () => {
+    const port = await open((incoming, outgoing) => {
+      // Node 24.10 and later: it has ended.
+      if (incoming.readableEnded) outgoing.end('read');
+      else incoming.on('data', () => {}).on('end', () => outgoing.end('read'));
+    });
+    expect(bodyOf(await exchange(port, last))).toBe('read');
+  });
+
+  it('without a reader, and the one after it → a response each', async () => {
+    const port = await open((incoming, outgoing) => void outgoing.end(incoming.url));
+    const first = last.replace('Connection: close\r\n', '').replace('/', '/1');
+    expect((await exchange(port, first + last.replace('/', '/2'))).match(/\/\d$|\/\d(?=HTTP)/g)).toEqual(['/1', '/2']);
+  });
+});
