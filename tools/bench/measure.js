@@ -58,14 +58,14 @@ function expectStatuses({ status }, { statuses, requests, refused, broken }) {
 
 /** Measures one workload of one server; the figures of `load`, and resident memory afterwards. */
 export async function measure(about) {
-  const { workload, running, seconds, warmUpSeconds } = about;
+  const { workload, running, seconds, warmUpSeconds, warmUps = 1 } = about;
   const told = workloads[workload];
   const url = new URL(told.path ?? '/api/private', running.url).href;
   const fileOf = findFile(about);
   const { pid } = running;
   const once = told.once === true;
   const warmUp = { file: await fileOf('warmUp'), seconds: warmUpSeconds, count: true };
-  expectStatuses(told, await load({ pid, url, once, ...warmUp }));
+  for (let i = 0; i < (once ? 1 : warmUps); i++) expectStatuses(told, await load({ pid, url, once, ...warmUp }));
   const run = async (part) => {
     const measured = await load({ pid, url, file: await fileOf(part), seconds, once });
     expectStatuses(told, measured);

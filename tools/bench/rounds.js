@@ -17,7 +17,7 @@ const mostRepeats = 40;
  *
  * @param {any} about
  */
-export async function runRounds({ scene, pool, names, plan, seconds, warmUpSeconds, say, servers = allServers }) {
+export async function runRounds({ scene, pool, names, plan, say, servers = allServers, ...times }) {
   const samples = {};
   const notes = {};
   const failures = new Set();
@@ -60,7 +60,7 @@ export async function runRounds({ scene, pool, names, plan, seconds, warmUpSecon
   const measurePair = async ([name, workload], running, round) => {
     const about = { name, workload, server: servers[name], running, pool, scene, budget };
     try {
-      const sample = await measure({ ...about, seconds, warmUpSeconds });
+      const sample = await measure({ ...about, ...times });
       keep(name, workload, { round, ...sample });
       const { rate, cpu, repeated } = sample;
       const again = repeated > 0 ? `, repeated ${repeated} times` : '';
