@@ -84,7 +84,7 @@ describe.each(['the pool', 'the agent'] as const)('%s: 103 without end', (name) 
     const upstream = keep(
       await startRawUpstream((socket) => {
         const send = (): void => {
-          while (!socket.destroyed && sent < 40_000_000 && socket.write(flood)) sent += flood.length;
+          while (!socket.destroyed && sent < 400_000_000 && socket.write(flood)) sent += flood.length;
         };
         socket.on('drain', send);
         send();
@@ -105,9 +105,9 @@ describe.each(['the pool', 'the agent'] as const)('%s: 103 without end', (name) 
     const socket = connect(proxied.port, '127.0.0.1').pause();
     await once(socket, 'connect');
     socket.write(requests[name]);
-    await vi.waitFor(() => expect(sent).toBeGreaterThan(39_000_000), 20_000);
+    // On a busy host most are dropped before the kernel's buffers are full.
+    await vi.waitFor(() => expect([sent > 39_000_000, Math.max(...unsent) > 0]).toEqual([true, true]), 20_000);
     socket.destroy();
-    expect(Math.max(...unsent)).toBeGreaterThan(0);
     expect(Math.max(...unsent)).toBeLessThan(65_536 + hints.length);
   });
 });
