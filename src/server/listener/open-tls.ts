@@ -89,7 +89,8 @@ export async function openTls({
     const reloadChanged = (): void => {
       if (identify() !== seen) reload();
     };
-    for (const file of [tlsCert, tlsKey, tlsClientCa]) if (file !== '') watchSettledFile(file, reloadChanged);
+    for (const file of [tlsCert, tlsKey, tlsClientCa])
+      if (file !== '') server.once('close', watchSettledFile(file, reloadChanged));
     return server;
   };
 }

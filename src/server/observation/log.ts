@@ -44,7 +44,7 @@ export interface Log {
   select(selection: LogSelection): void;
   /** Counts lines that were lost because the reader was too slow or closed. */
   countDropped(): number;
-  /** Resolves when all lines are written, or after a second. */
+  /** Resolves when all lines are written, or after a second. Later lines are lost. */
   end(): Promise<void>;
 }
 
@@ -107,10 +107,13 @@ export function createLog({ fd, style, shared = false, selection = everything }:
   let batchSize = 0;
   let batchCount = 0;
   let timer: NodeJS.Timeout | undefined;
+  /** The descriptor may belong to another file by now. */
+  let hasEnded = false;
   const send = (): void => {
     clearTimeout(timer);
     timer = undefined;
-    if (failedAt !== undefined && performance.now() - failedAt < retryInterval) dropped += batchCount;
+    const isFailing = failedAt !== undefined && performance.now() - failedAt < retryInterval;
+    if (hasEnded || isFailing) dropped += batchCount;
     else if (batch !== '') {
       unconfirmed += batchCount;
       destination.write(batch);
@@ -154,17 +157,23 @@ export function createLog({ fd, style, shared = false, selection = everything }:
       timer ??= setTimeout(sendAll, batchDelay);
     },
     countDropped: () => dropped,
-    end() {
+    async end() {
       sendAll();
-      return new Promise((resolve) => {
-        const timer = setTimeout(resolve, maxFlush);
-        destination.flush(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+      await flush(destination);
+      hasEnded = true;
     },
   };
+}
+
+/** Resolves when all is written, or after a time limit. */
+function flush(destination: InstanceType<typeof sonicBoom.SonicBoom>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, maxFlush);
+    destination.flush(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 interface Entry {

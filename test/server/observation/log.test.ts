@@ -51,6 +51,21 @@ it('closed standard output: pipe without a reader → lost lines are counted', a
   closeSync(write);
 });
 
+it('a line after the end → not written to the descriptor, which may belong to another file by then', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
+  folders.push(folder);
+  const fd = openSync(join(folder, 'log'), 'w');
+  const log = createLog({ fd, style: 'json' });
+  log.write('info', 'first');
+  await log.end();
+  log.write('info', 'late');
+  log.writeRequest(lineOf(0));
+  await log.end();
+  closeSync(fd);
+  expect(readFileSync(join(folder, 'log'), 'utf8').match(/first|late|request/g)).toEqual(['first']);
+  expect(log.countDropped()).toBe(2);
+});
+
 describe('lines of requests', () => {
   it.each([false, true])(
     'shared: %s → all are written in order, each with its own time, before what came later',
