@@ -25,9 +25,9 @@ export {
   type Reason,
   type StepUp,
 } from './core/failures.ts';
-export type { Trust } from './core/http/address-ranges.ts';
 export type { ClientCertificateSource } from './core/http/client-certificate.ts';
 export type { DpopMode, Scheme } from './core/http/credentials.ts';
+export type { Trust } from './core/http/external-url.ts';
 export type { Connection, ResourceRequest } from './core/http/request.ts';
 export type { ClientAssertionAlg, ClientCredentials, ClientKey } from './core/introspection/client-authentication.ts';
 export type { DecryptionOptions } from './core/introspection/decryption.ts';

@@ -1,6 +1,6 @@
 import { attempt } from '../core/attempt.ts';
 import { AccessError } from '../core/failures.ts';
-import { namePeer } from '../core/http/external-url.ts';
+import { namePeer } from '../core/http/peer-name.ts';
 import type { ResourceRequest } from '../core/http/request.ts';
 import { HeldBody } from '../core/mcp/held-body.ts';
 import { describeMismatch, type McpIncoming, readNodeMessage } from '../core/mcp/node-message.ts';

@@ -1,4 +1,4 @@
-import { trustsAll } from '../core/http/address-ranges.ts';
+import { trustsAll } from '../core/http/external-url.ts';
 import type { ServerMeans } from '../server/process/open-resource-server.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { createExchanges } from './exchanges.ts';

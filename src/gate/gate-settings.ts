@@ -1,4 +1,4 @@
-import { trustsAll } from '../core/http/address-ranges.ts';
+import { trustsAll } from '../core/http/external-url.ts';
 import type { EffectiveSetting, SettingProblem } from '../server/settings/setting-report.ts';
 import {
   readSettings,

@@ -1,7 +1,6 @@
 import type { ExchangedToken } from '../core/exchange/exchange-cache.ts';
-import type { Trust } from '../core/http/address-ranges.ts';
 import type { DpopMode } from '../core/http/credentials.ts';
-import { createReadExternalUrl, type ReadClientAddress } from '../core/http/external-url.ts';
+import { createReadExternalUrl, type ReadClientAddress, type Trust } from '../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';

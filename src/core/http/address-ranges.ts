@@ -1,8 +1,5 @@
 import { BlockList, isIP } from 'node:net';
 
-/** Peers whose X-Forwarded-* headers are trusted: none, all, or these addresses and CIDR ranges. */
-export type Trust = 'none' | 'all' | readonly string[];
-
 const mappedPrefix = 96;
 const mapped = new BlockList();
 mapped.addSubnet('::ffff:0:0', mappedPrefix, 'ipv6');
@@ -20,17 +17,6 @@ export function parseRanges(entries: readonly string[]): (address: string) => bo
     const family = familyOf(address);
     return family !== undefined && list.check(address, family);
   };
-}
-
-/** Reports whether every address of a family is trusted: the ranges have both ends of each block with one first byte. */
-export function trustsAll(trust: Trust): boolean {
-  if (typeof trust === 'string') return trust === 'all';
-  const bytes = Array.from({ length: 256 }, (_, byte) => byte);
-  const ends = [
-    bytes.flatMap((byte) => [`${byte}.0.0.0`, `${byte}.255.255.255`]),
-    bytes.flatMap((byte) => [`${byte.toString(16)}00::`, `${byte.toString(16)}ff${':ffff'.repeat(7)}`]),
-  ];
-  return ends.some((addresses) => addresses.every(parseRanges(trust)));
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {

@@ -3,8 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { attempt } from '../attempt.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
-import { type Trust, trustsAll } from './address-ranges.ts';
-import { parseTrust } from './external-url.ts';
+import { parseTrust, type Trust, trustsAll } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /**

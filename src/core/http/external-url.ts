@@ -1,7 +1,7 @@
 import { isIP, isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Refused } from '../refused.ts';
-import { parseRanges, type Trust } from './address-ranges.ts';
+import { parseRanges } from './address-ranges.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 export interface ExternalUrl {
@@ -198,6 +198,20 @@ function parsePrefix(text: string): string | undefined {
   return text.endsWith('/') ? text.slice(0, -1) : text;
 }
 
+/** Peers whose X-Forwarded-* headers are trusted: none, all, or these addresses and CIDR ranges. */
+export type Trust = 'none' | 'all' | readonly string[];
+
+/** Reports whether every address of a family is trusted: the ranges have both ends of each block with one first byte. */
+export function trustsAll(trust: Trust): boolean {
+  if (typeof trust === 'string') return trust === 'all';
+  const bytes = Array.from({ length: 256 }, (_, byte) => byte);
+  const ends = [
+    bytes.flatMap((byte) => [`${byte}.0.0.0`, `${byte}.255.255.255`]),
+    bytes.flatMap((byte) => [`${byte.toString(16)}00::`, `${byte.toString(16)}ff${':ffff'.repeat(7)}`]),
+  ];
+  return ends.some((addresses) => addresses.every(parseRanges(trust)));
+}
+
 /** Reports whether a peer is trusted; `undefined` is a peer that the runtime does not name. */
 export type IsTrusted = (address: string | undefined) => boolean;
 
@@ -257,42 +271,4 @@ function readAddress(text: string): string | undefined {
   if (isIP(text) !== 0) return text;
   const address = parseHost(text)?.name.replace(/^\[|\]$/g, '') ?? '';
   return isIP(address) === 0 ? undefined : address;
-}
-
-/** Groups of an IPv6 address that name the network of one client, a /64. */
-const networkGroups = 4;
-const allGroups = 8;
-/** The first six groups of addresses that contain an IPv4 address: mapped (RFC 4291 §2.5.5.2), and translated (RFC 6052 §2.1). */
-const prefixesOfIpv4: ReadonlySet<string> = new Set(['0:0:0:0:0:ffff', '64:ff9b:0:0:0:0']);
-
-/**
- * Returns the name under which everything that an address does is counted: an IPv4 address, also inside an IPv6 address, or
- * the /64 of an IPv6 address, which is what one client is usually assigned. Equal for all spellings. Empty without an address.
- */
-export function namePeer(address: string | undefined): string {
-  if (address === undefined) return '';
-  // Most addresses are IPv4, and the expression of `isIPv6` is long.
-  if (!address.includes(':') || !isIPv6(address)) return address;
-  const [head = '', tail = ''] = address.replace(/%.*$/s, '').split('::');
-  const groups = readGroups(head);
-  const last = readGroups(tail);
-  while (groups.length + last.length < allGroups) groups.push(0);
-  groups.push(...last);
-  const [high = 0, low = 0] = groups.slice(6);
-  const write = (to: number): string =>
-    groups
-      .slice(0, to)
-      .map((group) => group.toString(16))
-      .join(':');
-  if (prefixesOfIpv4.has(write(6))) return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
-  return `${write(networkGroups)}::/64`;
-}
-
-function readGroups(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    const [a, b, c, d] = group.split('.').map(Number);
-    if (a === undefined || b === undefined || c === undefined || d === undefined) return [Number.parseInt(group, 16)];
-    return [a * 256 + b, c * 256 + d];
-  });
 }

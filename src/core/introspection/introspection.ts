@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { AccessError } from '../failures.ts';
-import { namePeer } from '../http/external-url.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { JsonObject } from '../jose/json.ts';
 import {
   checkOptionMembers,

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { namePeer, type ReadClientAddress } from '../http/external-url.ts';
+import type { ReadClientAddress } from '../http/external-url.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { pickByPlatform } from '../platform.ts';

@@ -1,9 +1,9 @@
 import type { Nonces } from '../dpop/nonce.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
 import type { FailureContext, Reason } from '../failures.ts';
-import type { Trust } from '../http/address-ranges.ts';
 import type { ClientCertificateSource } from '../http/client-certificate.ts';
 import type { DpopMode, Scheme } from '../http/credentials.ts';
+import type { Trust } from '../http/external-url.ts';
 import type { DecryptionOptions } from '../introspection/decryption.ts';
 import type { Introspection } from '../introspection/introspection.ts';
 import type { ProofAlg } from '../jose/jws.ts';

@@ -1,4 +1,5 @@
-import { createReadClientAddress, createReadExternalUrl, namePeer, parseTrust } from '../../core/http/external-url.ts';
+import { createReadClientAddress, createReadExternalUrl, parseTrust } from '../../core/http/external-url.ts';
+import { namePeer } from '../../core/http/peer-name.ts';
 import { HeldBody } from '../../core/mcp/held-body.ts';
 import { readNodeMessage } from '../../core/mcp/node-message.ts';
 import type { ReadMessage } from '../../core/mcp/operations.ts';

@@ -1,6 +1,7 @@
 import { readNodeBytes } from '../../adapters/node-request.ts';
 import type { EventReceiver } from '../../core/http/event-post.ts';
-import { namePeer, type ReadClientAddress } from '../../core/http/external-url.ts';
+import type { ReadClientAddress } from '../../core/http/external-url.ts';
+import { namePeer } from '../../core/http/peer-name.ts';
 import { createPlaces } from '../../core/http/peer-places.ts';
 import { createAnswer, type Exchange, type StreamApp, type Wire } from './exchange.ts';
 

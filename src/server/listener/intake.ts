@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { type IsTrusted, namePeer } from '../../core/http/external-url.ts';
+import type { IsTrusted } from '../../core/http/external-url.ts';
+import { namePeer } from '../../core/http/peer-name.ts';
 import { maxHeaderBytes } from '../http/exchange.ts';
 
 /** Part of one peer in the limits that all connections of a listener share. */

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Trust } from '../../../src/core/http/address-ranges.ts';
-import { createReadClientAddress } from '../../../src/core/http/external-url.ts';
+import { createReadClientAddress, type Trust } from '../../../src/core/http/external-url.ts';
 import { cells } from '../../support/words.ts';
 
 function read(trust: Trust, peer: string | undefined, forwarded: string | null): string | undefined {

@@ -1,10 +1,10 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Trust } from '../../../src/core/http/address-ranges.ts';
 import {
   type ClientCertificateSource,
   createReadClientCertificate,
 } from '../../../src/core/http/client-certificate.ts';
+import type { Trust } from '../../../src/core/http/external-url.ts';
 import type { Connection } from '../../../src/core/http/request.ts';
 import { loadX509, makeLocalhostCertificate } from '../../../src/testing/certificate/self-signed.ts';
 import { createTestCertificates } from '../../support/tls.ts';

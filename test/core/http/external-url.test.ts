@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../../src/core/failures.ts';
-import type { Trust } from '../../../src/core/http/address-ranges.ts';
-import { createReadExternalUrl, type ExternalUrl } from '../../../src/core/http/external-url.ts';
+import { createReadExternalUrl, type ExternalUrl, type Trust } from '../../../src/core/http/external-url.ts';
 import type { Connection } from '../../../src/core/http/request.ts';
 import { Refused } from '../../../src/core/refused.ts';
 import { words } from '../../support/words.ts';

@@ -15,7 +15,7 @@ export const paths = {
   library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 16, aim: 16 },
   service: { title: 'A GET of the service', most: 27, aim: 27 },
   forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 31, aim: 31 },
-  proxied: { title: 'A request through the gate as the proxy', most: 37, aim: 37 },
+  proxied: { title: 'A request through the gate as the proxy', most: 38, aim: 37 },
 };
 
 /**

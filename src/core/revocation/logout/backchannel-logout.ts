@@ -7,7 +7,7 @@ import {
   isMediaType,
   onlyPost,
 } from '../../http/event-post.ts';
-import { namePeer } from '../../http/external-url.ts';
+import { namePeer } from '../../http/peer-name.ts';
 import { checkOptionMembers, isText, isTextList, type OptionMembers } from '../../option-members.ts';
 import { Refused } from '../../refused.ts';
 import { requireOwnServer } from '../../resource-server/own-server.ts';
