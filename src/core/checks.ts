@@ -49,10 +49,12 @@ export interface CheckRecord {
 }
 
 const claim = (name: string, as: CheckedValue['as'] = 'text'): CheckedValue => ({ in: 'claims', name, as });
-const header = (name: string, length: number): CheckedValue => ({ in: 'header', name, length });
+const alg = { value: { in: 'header', name: 'alg', length: 24 }, setting: 'algorithms' } as const;
+const typ: CheckedValue = { in: 'header', name: 'typ', length: 60 };
 const kid: CheckedValue = { in: 'header', name: 'kid', as: 'kid', named: true };
 const scope: CheckedValue = { in: 'claims', name: 'scope', length: 80, named: true };
-const proofClaim = (name: string, as?: 'time'): CheckedValue => ({ in: 'proofClaims', name, ...(as && { as }) });
+const proofIat: Partial<Unplaced> = { group: 'proof_iat', value: { in: 'proofClaims', name: 'iat', as: 'time' } };
+const authTime: Partial<Unplaced> = { group: 'auth_time', value: claim('auth_time', 'time') };
 const presence = (name: string): CheckedValue => ({ in: 'claims', name, as: 'presence', named: true });
 
 type Unplaced = Omit<CheckRecord, 'row'>;
@@ -74,6 +76,7 @@ function inRow<Id extends string>(row: CheckRecord['row'], records: Readonly<Rec
   return Object.fromEntries(placed) as Readonly<Record<Id, CheckRecord>>; // the names are kept
 }
 
+/** Every check and stage, in the order of a decision. */
 const table = {
   ...inRow('credentials', {
     url: stage('URL', 'bad_host_header', 'bad_forwarded_header'),
@@ -96,42 +99,33 @@ const table = {
     claims_form: check('malformed_claims', 'claims are a JSON object'),
   }),
   ...inRow('header', {
-    alg: check('unsupported_alg', 'algorithm', { value: header('alg', 24), setting: 'algorithms' }),
-    typ: check('unsupported_typ', 'type', { value: header('typ', 60), expected: 'JWT, at+jwt, or none' }),
+    alg: check('unsupported_alg', 'algorithm', alg),
+    typ: check('unsupported_typ', 'type', { value: typ, expected: 'JWT, at+jwt, or none' }),
     parameters: check('unsupported_header', 'parameters'),
     kid_form: check('malformed_kid', 'kid is a string', {
-      group: 'kid',
       value: kid,
+      group: 'kid',
       expected: 'a string of 1 to 256 characters',
     }),
   }),
-  ...inRow('issuer', {
-    issuer: check('invalid_issuer', 'issuer (iss)', { value: claim('iss'), setting: 'issuer' }),
-  }),
+  ...inRow('issuer', { issuer: check('invalid_issuer', 'issuer (iss)', { value: claim('iss'), setting: 'issuer' }) }),
   ...inRow('header', {
     issuer_typ: check('unsupported_typ', 'typ is allowed by the issuer', {
       group: 'typ',
-      value: header('typ', 60),
+      value: typ,
       expected: 'at+jwt',
     }),
-    issuer_alg: check('unsupported_alg', 'alg is allowed by the issuer', {
-      group: 'alg',
-      value: header('alg', 24),
-      setting: 'algorithms',
-    }),
+    issuer_alg: check('unsupported_alg', 'alg is allowed by the issuer', { group: 'alg', ...alg }),
     kid: check('missing_kid', 'kid is present'),
   }),
   ...inRow('key', {
     key: {
-      reasons: ['unknown_kid', 'key_not_usable'],
-      label: 'published key',
+      ...stage('published key', 'unknown_kid', 'key_not_usable'),
       value: kid,
       expected: 'a kid that the provider publishes',
     },
   }),
-  ...inRow('signature', {
-    signature: check('invalid_signature', 'signature'),
-  }),
+  ...inRow('signature', { signature: check('invalid_signature', 'signature') }),
   ...inRow('aud', {
     aud: check('invalid_audience', 'audience (aud)', { value: claim('aud'), setting: 'audience' }),
     client: check('unaccepted_client', 'client'),
@@ -160,7 +154,7 @@ const table = {
     jti: check('malformed_jti', 'token id (jti)'),
   }),
   ...inRow('binding', {
-    confirmation: { reasons: ['malformed_cnf', 'unsupported_cnf'], label: 'binding (cnf)', value: presence('cnf') },
+    confirmation: { ...stage('binding (cnf)', 'malformed_cnf', 'unsupported_cnf'), value: presence('cnf') },
     revocation: stage('revocation', 'token_lifetime_too_long', 'revoked_token', 'revocation_unknown'),
     is_revoked: stage('revocation by the application', 'revoked_token', 'revocation_unknown'),
     client_certificate: check('bad_forwarded_header', 'client certificate'),
@@ -186,14 +180,14 @@ const table = {
     proof_nonce_form: proofForm('nonce'),
     proof_method: check('proof_method_mismatch', 'method (htm)', {
       group: 'proof_htm',
-      value: { ...proofClaim('htm'), length: 60 },
+      value: { in: 'proofClaims', name: 'htm', length: 60 },
     }),
-    proof_url: check('proof_url_mismatch', 'URL (htu)', { group: 'proof_htu', value: proofClaim('htu') }),
-    proof_age: check('proof_too_old', 'not too old (iat)', { group: 'proof_iat', value: proofClaim('iat', 'time') }),
-    proof_lead: check('proof_in_future', 'not from the future (iat)', {
-      group: 'proof_iat',
-      value: proofClaim('iat', 'time'),
+    proof_url: check('proof_url_mismatch', 'URL (htu)', {
+      group: 'proof_htu',
+      value: { in: 'proofClaims', name: 'htu' },
     }),
+    proof_age: check('proof_too_old', 'not too old (iat)', proofIat),
+    proof_lead: check('proof_in_future', 'not from the future (iat)', proofIat),
     proof_token: check('proof_token_mismatch', 'access token (ath)', { group: 'proof_ath' }),
     proof_key: check('proof_key_mismatch', 'key of the token'),
     proof_key_form: check('malformed_proof_jwk', 'jwk is a valid key'),
@@ -211,10 +205,7 @@ const table = {
     actor: check('actor_not_allowed', 'actor is allowed (act)', { value: presence('act') }),
     acr: check('unaccepted_acr', 'authentication level (acr)'),
     auth_time: check('missing_auth_time', 'time of sign-in (auth_time)'),
-    auth_age: check('authentication_too_old', 'recent sign-in (auth_time)', {
-      group: 'auth_time',
-      value: claim('auth_time', 'time'),
-    }),
+    auth_age: check('authentication_too_old', 'recent sign-in (auth_time)', authTime),
     condition: check('condition_not_met', 'condition of the rule'),
     claims_schema: check('unaccepted_claims', 'schema of the claims'),
   }),
@@ -224,19 +215,15 @@ const table = {
     mcp_operation: check('no_operation_policy', 'operation (MCP)'),
   }),
   ...inRow('replay', {
-    replay: stage(
-      'proof not used before',
-      'proof_replayed',
-      'proof_before_start',
-      'replay_store_unavailable',
-      'replay_store_full',
-    ),
+    replay: {
+      reasons: ['proof_replayed', 'proof_before_start', 'replay_store_unavailable', 'replay_store_full'],
+      label: 'proof not used before',
+    },
   }),
 };
 
 export type CheckId = keyof typeof table;
 
-/** Every check and stage, in the order of a decision. */
 export const checks: Readonly<Record<CheckId, CheckRecord>> = table;
 
 export function findCheck(id: string): CheckRecord | undefined {
