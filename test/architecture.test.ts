@@ -424,10 +424,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 13,418 lines; the console: 1945; all sources: at most 42,017', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_418);
+  it('the core: at most 13,421 lines; the console: 1945; all sources: at most 42,020', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(13_421);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1945);
-    expect(count(() => true)).toBeLessThanOrEqual(42_017);
+    expect(count(() => true)).toBeLessThanOrEqual(42_020);
   });
 
   it('tests: at most 73,299 lines; tools: at most 13,115', () => {

@@ -121,9 +121,9 @@ function fuzzJwks(input) {
   }
   const used = [...jwks.keys].flatMap(([kid, keys]) => keys.map((each) => ({ kid, ...each })));
   assert.ok(used.length + jwks.dropped.length === value.keys.length);
-  for (const { kid, key, algs, thumbprint } of used) {
+  for (const { kid, key, algs } of used) {
     assert.ok(jwks.published.has(kid) && kid !== '' && kid.length <= 256);
-    assert.ok(key.type === 'public' && algs.size > 0 && thumbprint.length === 43);
+    assert.ok(key.type === 'public' && algs.size > 0);
     const sources = value.keys.filter((each) => each?.kid === kid);
     assert.ok(sources.some((each) => !privateNames.some((name) => Object.hasOwn(each, name))));
     if (key.asymmetricKeyType !== 'rsa') continue;

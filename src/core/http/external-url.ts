@@ -121,9 +121,10 @@ interface Target {
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
 function splitUrl(url: string): Target | Refused {
   // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served only over HTTP.
-  if (!/^https?:\/\//i.test(url)) return new Refused('bad_host_header', { context: { header: 'request target' } });
-  const scheme = url.charAt(4) === ':' ? 'http' : 'https';
-  const rest = url.slice(scheme.length + 3);
+  const start = url.slice(0, url.indexOf('//') + 2).toLowerCase();
+  const scheme = start === 'https://' ? 'https' : 'http';
+  if (start !== `${scheme}://`) return new Refused('bad_host_header', { context: { header: 'request target' } });
+  const rest = url.slice(start.length);
   const hier = cutPath(rest);
   const slash = hier.indexOf('/');
   // RFC 3986 §6.2.3: an empty path is `/`.

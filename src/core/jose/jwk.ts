@@ -38,8 +38,7 @@ export type JwkDefect =
 export interface VerificationKey {
   readonly key: KeyObject;
   readonly algs: ReadonlySet<string>;
-  /** RFC 7638. */
-  readonly thumbprint: string;
+  readonly jwk: JsonObject;
 }
 
 /** A JWK set (RFC 7517 §5), in published form. */
@@ -142,9 +141,12 @@ export function importJwk(jwk: unknown): VerificationKey | JwkFlaw {
   if (operations !== undefined && !Array.isArray(operations)) return flaw('malformed', 'key_ops');
   if (operations?.includes('verify') === false) return flaw('not_for_signatures', 'key_ops');
   if (alg !== undefined && readAlg(alg) === undefined) return flaw('unknown_alg', 'alg');
-  const algs = [...algorithms].filter(([, each]) => isKeyFor(jwk, each)).map(([name]) => name);
-  const allowed = new Set(algs.filter((each) => alg === undefined || each === alg || each === otherNames.get(alg)));
-  return allowed.size === 0 ? flaw('alg_mismatch', 'alg') : { key, algs: allowed, thumbprint: thumbprint(jwk) };
+  const allowed = new Set<string>();
+  for (const [name, each] of algorithms) {
+    const isNamed = alg === undefined || name === alg || name === otherNames.get(alg);
+    if (isNamed && isKeyFor(jwk, each)) allowed.add(name);
+  }
+  return allowed.size === 0 ? flaw('alg_mismatch', 'alg') : { key, algs: allowed, jwk };
 }
 
 /** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
@@ -172,13 +174,13 @@ function readRsa({ n, e }: JsonObject): Material {
   const isEven = exponent.readUInt8(exponent.length - 1) % 2 === 0;
   const isOne = exponent.length === 1 && exponent.readUInt8() === 1;
   if (isEven || isOne || exponent.length > maxExponentBytes) return flaw('bad_exponent', 'e');
-  if (isRoca(BigInt(`0x${modulus.toString('hex')}`))) return flaw('roca', 'n');
+  if (isRoca(modulus)) return flaw('roca', 'n');
   return { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') };
 }
 
-function isRoca(modulus: bigint): boolean {
+function isRoca(modulus: Uint8Array): boolean {
   return rocaPrimes.every((prime) => {
-    const rest = Number(modulus % BigInt(prime));
+    const rest = modulus.reduce((left, byte) => (left * 256 + byte) % prime, 0);
     let power = 1;
     do power = (power * 65_537) % prime;
     while (power !== rest && power !== 1);

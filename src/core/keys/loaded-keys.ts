@@ -1,4 +1,4 @@
-import type { VerificationKey } from '../jose/jwk.ts';
+import { thumbprint, type VerificationKey } from '../jose/jwk.ts';
 import { type Jwks, readJwks } from './jwks.ts';
 
 /** A key set that was fetched, as plain data. Public keys only. */
@@ -64,6 +64,6 @@ export function restore({ keys, published, ageSeconds, lifetimeSeconds }: Fetche
 
 /** Equal for key sets that verify the same tokens. */
 export function fingerprint({ keys }: Jwks): string {
-  const ofKid = (all: readonly VerificationKey[]) => all.map(({ thumbprint, algs }) => [thumbprint, ...algs]);
+  const ofKid = (all: readonly VerificationKey[]) => all.map(({ jwk, algs }) => [thumbprint(jwk), ...algs]);
   return JSON.stringify([...keys].map(([kid, all]) => [kid, ...ofKid(all)]));
 }
