@@ -1,7 +1,7 @@
 import { isTime } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import { findRemoved } from '../../server/settings/removed-settings.ts';
-import { readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
+import type { SettingRow } from '../../server/settings/setting-row.ts';
 import { settingTable } from '../../server/settings/setting-table.ts';
 import { type CommandName, type CommandRow, commandTable, type FlagRow } from './command-table.ts';
 import { UsageError } from './failure.ts';
@@ -10,8 +10,8 @@ import { UsageError } from './failure.ts';
 export function listSettings({ settings }: CommandRow): readonly SettingRow[] {
   if (settings === 'none') return [];
   const rows = Object.values<SettingRow>(settingTable);
-  const accepted = settings === 'all' ? rows : rows.filter((row) => (readCommand(row) ?? settings) === settings);
-  return accepted.toSorted((a, b) => Number(b.consumer === settings) - Number(a.consumer === settings));
+  const accepted = settings === 'all' ? rows : rows.filter(({ command }) => command === 'both' || command === settings);
+  return accepted.toSorted((a, b) => Number(b.command === settings) - Number(a.command === settings));
 }
 
 /** Every flag of a command, by name. */

@@ -1,4 +1,4 @@
-import { describeSetting, readCommand, type SettingRow } from '../../server/settings/setting-row.ts';
+import { describeSetting, type SettingRow } from '../../server/settings/setting-row.ts';
 import { environmentName } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
 import { type CommandName, type CommandRow, commandTable } from './command-table.ts';
@@ -44,7 +44,7 @@ export function formatCommandHelp(name: CommandName): string {
   const command: CommandRow = commandTable[name];
   const settings = listSettings(command);
   const fitting = settings.filter(
-    (row) => command.flags[row.flag] === undefined && (readCommand(row) ?? name) === name,
+    (row) => command.flags[row.flag] === undefined && (row.command === 'both' || row.command === name),
   );
   const common = usual.flatMap((flag) => fitting.find((row) => row.flag === flag) ?? []).slice(0, 5);
   const flags = Object.entries(listFlags(command)).filter(([flag]) => settings.every((row) => row.flag !== flag));

@@ -15,11 +15,6 @@ export interface KnownName {
   readonly isSecret: boolean;
 }
 
-export interface Misspelling {
-  readonly name: string;
-  readonly likely: string;
-}
-
 /** Prefix that the variables of earlier versions could have. */
 const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
@@ -31,40 +26,33 @@ const leastLength = 7;
  * Reads the variables of settings, and `NAME_FILE` for secrets. A name that an earlier version had, and one with its prefix,
  * is a problem; another name that is nearly a setting is a misspelling.
  */
-export function readEnvironment(environment: Variables, known: readonly KnownName[]) {
-  const variables = new Map(
+export function readEnvironment(environment: Variables, known: readonly KnownName[], problems: SettingProblem[]) {
+  const values = new Map(
     Object.entries(environment).flatMap(([name, value = '']) =>
       // An empty variable counts as not set: that is how compose files and shells unset one.
       value === '' || isOfKubernetes(name, value) ? [] : [[name, value] as const],
     ),
   );
   const names = new Set(known.flatMap(({ name, isSecret }) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]));
-  const values: Record<string, string> = {};
-  const problems: SettingProblem[] = [];
   for (const { name, isSecret } of known) {
-    const value = variables.get(name);
     const file = `${name}${fileSuffix}`;
-    const path = isSecret ? variables.get(file) : undefined;
-    const read =
-      path === undefined
-        ? value
-        : value === undefined
-          ? readSecret(path)
-          : { fix: `${file} and ${name} are both set. Keep one.` };
-    if (typeof read === 'string') values[name] = read;
+    const path = isSecret ? values.get(file) : undefined;
+    if (path === undefined) continue;
+    const isTwice = values.delete(name);
+    const read = isTwice ? { fix: `${file} and ${name} are both set. Keep one.` } : readSecret(path);
+    if (typeof read === 'string') values.set(name, read);
     // The path is not shown: it may be the secret itself.
-    else if (read !== undefined) problems.push({ name: file, value: undefined, fix: read.fix });
+    else problems.push({ name: file, fix: read.fix });
   }
-  const misspellings: Misspelling[] = [];
-  for (const name of variables.keys()) {
+  const misspellings: { readonly name: string; readonly likely: string }[] = [];
+  for (const name of values.keys()) {
     if (names.has(name)) continue;
-    const fix =
-      findRemoved(name) ?? (name.startsWith(prefix) ? refusePrefix(name.slice(prefix.length), names) : undefined);
+    const fix = findRemoved(name) ?? refusePrefix(name, names);
     const likely = findLikeliest(name, names, leastLength);
-    if (fix !== undefined) problems.push({ name, value: undefined, fix });
+    if (fix !== undefined) problems.push({ name, fix });
     else if (likely !== undefined) misspellings.push({ name, likely });
   }
-  return { values, problems, misspellings };
+  return { values, misspellings };
 }
 
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
@@ -82,7 +70,9 @@ export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   }
 }
 
-function refusePrefix(plain: string, names: ReadonlySet<string>): string {
+function refusePrefix(name: string, names: ReadonlySet<string>): string | undefined {
+  if (!name.startsWith(prefix)) return undefined;
+  const plain = name.slice(prefix.length);
   if (names.has(plain) || outboundNames.includes(plain)) return `Settings have no prefix. Set ${plain}.`;
   const likely = findLikeliest(plain, names, leastLength);
   const next = likely === undefined ? 'Remove it; portcullis help settings lists all.' : `Did you mean ${likely}?`;

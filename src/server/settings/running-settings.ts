@@ -1,5 +1,5 @@
 import type { EffectiveSetting } from './setting-report.ts';
-import { readCommand, type SettingRow } from './setting-row.ts';
+import type { SettingRow } from './setting-row.ts';
 import { settingTable } from './setting-table.ts';
 import type { Settings, SettingsResult } from './settings.ts';
 
@@ -16,9 +16,8 @@ export function warnOfSettings(
   }
   const isWritten = ({ value, source }: EffectiveSetting): boolean => source !== 'default' && value !== '';
   for (const { name } of effective.filter(isWritten)) {
-    const row = rows.find(({ environment }) => environment === name);
-    const other = row === undefined ? undefined : readCommand(row);
-    if (other === undefined || other === command) continue;
+    const { command: other = 'both' } = rows.find(({ environment }) => environment === name) ?? {};
+    if (other === 'both' || other === command) continue;
     const fix = `portcullis ${command} does not read it. Remove it, or run portcullis ${other}.`;
     log.write('warn', 'setting_unread', { setting: name, fix });
   }

@@ -10,7 +10,7 @@ export interface EffectiveSetting {
 export interface SettingProblem {
   readonly name: string;
   /** The written value, secrets redacted. */
-  readonly value: string | undefined;
+  readonly value?: string | undefined;
   readonly fix: string;
 }
 
@@ -20,9 +20,9 @@ export function areAbsent(problems: readonly SettingProblem[]): boolean {
 }
 
 export function formatProblems(problems: readonly SettingProblem[]): string {
-  const lines = problems.map(
-    ({ name, value, fix }) =>
-      `  ${name}: ${value === undefined ? '' : `${JSON.stringify(value)} is not valid. `}${fix}`,
-  );
-  return `portcullis: ${problems.length === 1 ? 'one setting is' : `${problems.length} settings are`} wrong\n${lines.join('\n')}\n`;
+  const lines = problems.map(({ name, value, fix }) => {
+    return `  ${name}: ${value === undefined ? '' : `${JSON.stringify(value)} is not valid. `}${fix}\n`;
+  });
+  const count = problems.length === 1 ? 'one setting is' : `${problems.length} settings are`;
+  return `portcullis: ${count} wrong\n${lines.join('')}`;
 }

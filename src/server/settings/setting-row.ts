@@ -1,24 +1,6 @@
 import type * as v from 'valibot';
 import type { Variant } from '../variants/variants.ts';
 
-/** The part of the product that reads a setting. A setting of `serve` or `gate` has no effect on the other command. */
-export type Consumer =
-  | 'token'
-  | 'dpop'
-  | 'request'
-  | 'listener'
-  | 'process'
-  | 'admin'
-  | 'console'
-  | 'keys'
-  | 'token-status'
-  | 'revocation'
-  | 'refusal'
-  | 'log'
-  | 'audit'
-  | 'serve'
-  | 'gate';
-
 export interface SettingRow {
   readonly flag: string;
   /** Environment variable, or its name by variant. The settings file accepts the same name, in lower case too. */
@@ -36,38 +18,31 @@ export interface SettingRow {
   readonly secret?: 'always' | 'credentials';
   /** Reads the file again on SIGHUP (`hangup`), or also after each change (`change`). */
   readonly reload?: 'hangup' | 'change';
-  readonly consumer: Consumer;
+  /** The command that reads the setting. It has no effect on the other one. */
+  readonly command: 'serve' | 'gate' | 'both';
   readonly redact?: (value: string) => string;
 }
 
 /** A row without the members that follow from its name and its group. */
-type WrittenRow = Omit<SettingRow, 'flag' | 'environment' | 'consumer'> &
-  Partial<Pick<SettingRow, 'flag' | 'environment'>>;
+type WrittenRow = Omit<SettingRow, 'flag' | 'environment' | 'command'> & Partial<Pick<SettingRow, 'environment'>>;
 
-type CompleteRows<Rows extends Readonly<Record<string, WrittenRow>>> = {
-  readonly [Name in keyof Rows]: Omit<SettingRow, 'schema'> & Pick<Rows[Name], 'schema'>;
-};
-
-/** Completes the rows of one consumer: `dpopNonce` is the flag `dpop-nonce` and the variable `DPOP_NONCE`. */
-export function consumedBy<Rows extends Readonly<Record<string, WrittenRow>>>(
-  consumer: Consumer,
+/** Completes the rows of a command: `dpopNonce` is the flag `dpop-nonce` and the variable `DPOP_NONCE`. */
+export function completeRows<Rows extends Readonly<Record<string, WrittenRow>>>(
+  command: SettingRow['command'],
   rows: Rows,
-): CompleteRows<Rows> {
+) {
   const complete = Object.entries(rows).map(([name, row]) => {
     const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return [name, { flag, environment: flag.toUpperCase().replaceAll('-', '_'), consumer, ...row }];
+    return [name, { flag, environment: flag.toUpperCase().replaceAll('-', '_'), command, ...row }];
   });
-  return Object.fromEntries(complete) as CompleteRows<Rows>; // the same names
-}
-
-export function readCommand({ consumer }: SettingRow): 'serve' | 'gate' | undefined {
-  return consumer === 'serve' || consumer === 'gate' ? consumer : undefined;
+  return Object.fromEntries(complete) as {
+    readonly [Name in keyof Rows]: Omit<SettingRow, 'schema'> & Pick<Rows[Name], 'schema'>; // the same names
+  };
 }
 
 /** Returns the meaning of a setting for the documentation, with its command and its reloads. */
-export function describeSetting(row: SettingRow): string {
-  const command = readCommand(row);
-  const only = command === undefined ? '' : `Only \`${command}\`. `;
+export function describeSetting({ command, meaning, reload }: SettingRow): string {
+  const only = command === 'both' ? '' : `Only \`${command}\`. `;
   const reloads = { hangup: ' Read again on SIGHUP.', change: ' Read again when it changes, and on SIGHUP.' };
-  return `${only}${row.meaning}${row.reload === undefined ? '' : reloads[row.reload]}`;
+  return `${only}${meaning}${reload === undefined ? '' : reloads[reload]}`;
 }

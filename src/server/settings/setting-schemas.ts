@@ -9,12 +9,14 @@ import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
 
+const textThat = (check: (text: string) => boolean) => v.pipe(v.string(), v.check(check));
+
+export const textLike = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
+
+const emptyOr = (check: (text: string) => boolean) => textThat((text) => text === '' || check(text));
+
 /** A string that a parser accepts. */
-export const readable = (parse: (text: string) => object) =>
-  v.pipe(
-    v.string(),
-    v.check((text) => attempt(parse, text) !== undefined),
-  );
+export const readable = (parse: (text: string) => object) => textThat((text) => attempt(parse, text) !== undefined);
 
 function parsed<T>(parse: (value: unknown) => T | undefined) {
   return v.pipe(
@@ -28,17 +30,6 @@ function parsed<T>(parse: (value: unknown) => T | undefined) {
   );
 }
 
-function emptyOr(check: (text: string) => boolean) {
-  return v.pipe(
-    v.string(),
-    v.check((text) => text === '' || check(text)),
-  );
-}
-
-export function textLike(pattern: RegExp) {
-  return v.pipe(v.string(), v.regex(pattern));
-}
-
 function parseBoolean(value: unknown): boolean | undefined {
   const written = typeof value === 'string' ? value.toLowerCase() : value;
   if (written === true || written === 'true') return true;
@@ -47,7 +38,7 @@ function parseBoolean(value: unknown): boolean | undefined {
 
 export function integer(least: number, most: number) {
   return v.pipe(
-    v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,9}$/), v.transform(Number))]),
+    v.union([v.number(), v.pipe(textLike(/^\d{1,9}$/), v.transform(Number))]),
     v.safeInteger(),
     v.minValue(least),
     v.maxValue(most),
@@ -78,7 +69,7 @@ export const secretBytes = {
 
 /** A part of one, as a decimal number or as a JSON number. */
 export const share = v.pipe(
-  v.union([v.number(), v.pipe(v.string(), v.regex(/^(?:[01]|[01]?\.\d{1,6})$/), v.transform(Number))]),
+  v.union([v.number(), v.pipe(textLike(/^(?:[01]|[01]?\.\d{1,6})$/), v.transform(Number))]),
   v.gtValue(0),
   v.maxValue(1),
 );
@@ -87,8 +78,7 @@ export const share = v.pipe(
 const list = v.union([
   v.array(v.string()),
   v.pipe(
-    v.string(),
-    v.regex(/[^,\s]|^$/),
+    textLike(/[^,\s]|^$/),
     v.transform((text) => text.split(',').flatMap((item) => item.trim() || [])),
   ),
 ]);
@@ -96,16 +86,7 @@ const list = v.union([
 export const filePaths = v.pipe(list, v.array(textLike(/^\P{Cc}+$/u)));
 
 export function algorithmList<Name extends string>(allowed: readonly Name[]) {
-  return v.pipe(
-    list,
-    v.array(
-      v.pipe(
-        v.picklist(allowed),
-        v.check((alg) => canVerify(alg)),
-      ),
-    ),
-    v.minLength(1),
-  );
+  return v.pipe(list, v.array(v.pipe(v.picklist(allowed), v.check<Name>(canVerify))), v.minLength(1));
 }
 
 /** One number for both, or the form for a variant with two. */
@@ -139,14 +120,8 @@ export const keysUrl = emptyOr((text) => !/[\s\p{Cc}]/u.test(text) && isPlainHtt
 export const trust = parsed((value) => {
   const all = parseBoolean(value);
   if (all !== undefined) return all ? 'all' : 'none';
-  const entries = v.safeParse(list, value);
-  if (!entries.success || entries.output.length === 0) return undefined;
-  try {
-    parseTrust(entries.output);
-    return entries.output;
-  } catch {
-    return undefined;
-  }
+  const { success, output } = v.safeParse(list, value);
+  return success && output.length > 0 && attempt(parseTrust, output) !== undefined ? output : undefined;
 });
 
 /** Secret, default and redaction of a store that instances share. */
@@ -161,7 +136,7 @@ export const redisUrl = {
 export const revocationStore = v.union([v.literal('memory'), readable(parseRedisUrl)]);
 
 /** Names, comma-separated or as a JSON array. */
-export const names = v.pipe(list, v.array(v.pipe(v.string(), v.regex(/^(?!["'])[\x21-\x7e]{1,256}(?<!["'])$/))));
+export const names = v.pipe(list, v.array(textLike(/^(?!["'])[\x21-\x7e]{1,256}(?<!["'])$/)));
 
 export const replayStore = v.union([v.picklist(['memory', 'off']), readable(parseRedisUrl)]);
 
@@ -173,17 +148,7 @@ export const hostNames = v.pipe(
 
 export const externalUrl = emptyOr((text) => parseBaseUrl(text) !== undefined);
 
-export const origins = v.pipe(
-  list,
-  v.array(
-    v.pipe(
-      v.string(),
-      v.check((text) => URL.canParse(text) && new URL(text).origin === text),
-    ),
-  ),
-);
+export const origins = v.pipe(list, v.array(textThat((text) => URL.canParse(text) && new URL(text).origin === text)));
 
 /** Text as the provider has it. A file of environment variables may keep quotation marks around a value. */
 export const identifier = textLike(/^(?![\s"'“”])[^\p{Cc}]*[^\p{Cc}\s"'“”]$/u);
-
-export const replayNamespace = textLike(/^[\w.-]{1,64}$/);

@@ -6,7 +6,7 @@ import { isJsonObject, parseJsonObject, withoutMark } from '../../core/jose/json
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { type KnownName, type Misspelling, readEnvironment, readProxies } from './environment.ts';
+import { type KnownName, readEnvironment, readProxies } from './environment.ts';
 import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
@@ -39,7 +39,7 @@ export type SettingsResult =
       readonly settings: Settings;
       readonly effective: readonly EffectiveSetting[];
       /** Variables that are probably misspelt settings; they have no effect. */
-      readonly misspellings: readonly Misspelling[];
+      readonly misspellings: ReturnType<typeof readEnvironment>['misspellings'];
     }
   | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
 
@@ -47,8 +47,6 @@ interface Written {
   readonly value: unknown;
   readonly source: Source;
 }
-
-const replacements: Readonly<Partial<Record<SettingName, SettingName>>> = { domain: 'issuer' };
 
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
 const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
@@ -59,16 +57,14 @@ export const unused = { domain: 'unused.invalid', audience: 'unused' };
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
 export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
-  const { values: environment, misspellings, ...read } = readEnvironment(variables, knownNames());
-  problems.push(...read.problems);
+  const { values: environment, misspellings } = readEnvironment(variables, knownNames(), problems);
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
   const find = (row: SettingRow, variant: Variant): Written => {
     const name = environmentName(row, variant);
+    if (flags.has(row.flag)) return { value: flags.get(row.flag), source: 'flag' };
+    if (environment.has(name)) return { value: environment.get(name), source: 'environment' };
     const key = fileKeys(name).find((candidate) => file.has(candidate));
-    const flag = flags.get(row.flag);
-    if (flag !== undefined) return { value: flag, source: 'flag' };
-    if (environment[name] !== undefined) return { value: environment[name], source: 'environment' };
     if (key !== undefined) return { value: file.get(key), source: 'file' };
     const defaultValue = defaults[row.flag] ?? row.defaultValue;
     return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
@@ -76,12 +72,8 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
 
   const variantName = v.safeParse(settingTable.variant.schema, find(settingTable.variant, variants.a).value);
   const variant: Variant = variants[variantName.success ? variantName.output : 'a'];
-  const findRival = (name: SettingName): string | undefined => {
-    const rival = replacements[name];
-    if (rival === undefined) return undefined;
-    const { value, source } = find(settingTable[rival], variant);
-    return source === 'default' || value === '' ? undefined : environmentName(settingTable[rival], variant);
-  };
+  const writtenIssuer = find(settingTable.issuer, variant);
+  const isIssuerSet = writtenIssuer.source !== 'default' && writtenIssuer.value !== '';
   const isIdentitySet = find(settingTable.logIdentity, variant).source !== 'default';
   const values: Record<string, unknown> = {};
   const effective: EffectiveSetting[] = [];
@@ -90,10 +82,9 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const written = find(row, variant);
     const plain = environmentName(row, variant);
     const value = show(row, written.value);
-    const rival = findRival(name);
-    if (rival !== undefined) {
+    if (name === 'domain' && isIssuerSet) {
       if (written.source === 'default') continue;
-      problems.push({ name: plain, value: undefined, fix: `${plain} and ${rival} are both set. Keep one.` });
+      problems.push({ name: plain, fix: `${plain} and ISSUER are both set. Keep one.` });
     }
     const result = v.safeParse(row.schema, written.value);
     effective.push({ name: plain, value: value ?? '', source: written.source });
@@ -156,7 +147,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     tokens: true,
   });
   const flags = new Map<string, string>();
-  const refuse = (name: string, fix: string): void => void problems.push({ name, value: undefined, fix });
+  const refuse = (name: string, fix: string): void => void problems.push({ name, fix });
   let unknownAt = -2;
   for (const token of tokens) {
     if (token.kind === 'option' && known.has(token.name)) {
@@ -204,7 +195,7 @@ function findTwins(file: ReadonlyMap<string, unknown>): readonly SettingProblem[
     const [first, second] = fileKeys(name).filter((key) => file.has(key));
     if (first === undefined || second === undefined) return [];
     const fix = `The settings file also has ${second}, which is the same setting. Write one of the two.`;
-    return [{ name: first, value: undefined, fix }];
+    return [{ name: first, fix }];
   });
 }
 
@@ -212,42 +203,35 @@ function findUnknownKeys(file: ReadonlyMap<string, unknown>, variant: Variant): 
   const known = new Set(rows.flatMap((row) => fileKeys(environmentName(row, variant))));
   const fix = 'The settings file has an unknown setting. Remove it.';
   const unknown = [...file.keys()].filter((key) => !known.has(key));
-  return unknown.map((name) => ({ name, value: undefined, fix: findRemoved(name) ?? fix }));
+  return unknown.map((name) => ({ name, fix: findRemoved(name) ?? fix }));
 }
 
 function findConflicts(values: Partial<Values>, isIdentitySet: boolean): readonly SettingProblem[] {
   const conflicts: SettingProblem[] = [];
-  const add = (name: string, value: string | undefined, fix: string): void => {
-    conflicts.push({ name, value, fix });
-  };
   const need = (name: SettingName, cause: string): void => {
     const row: SettingRow = settingTable[name];
-    if (values[name] === '') add(environmentName(row, variants.a), undefined, `${cause} requires it. ${row.fix}`);
+    const fix = `${cause} requires it. ${row.fix}`;
+    if (values[name] === '') conflicts.push({ name: environmentName(row, variants.a), fix });
   };
   if (values.dpopRequired === true && values.dpopEnabled === false) {
     const fix = 'DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.';
-    add('DPOP_REQUIRED', 'true', fix);
+    conflicts.push({ name: 'DPOP_REQUIRED', value: 'true', fix });
   }
   if (values.jwksUri === '' && values.issuer?.startsWith('http:')) {
-    add(
-      'ISSUER',
-      showUrl(values.issuer),
-      `Plain http is for issuers whose keys are fetched from JWKS_URI. ${settingTable.issuer.fix}`,
-    );
+    const fix = `Plain http is for issuers whose keys are fetched from JWKS_URI. ${settingTable.issuer.fix}`;
+    conflicts.push({ name: 'ISSUER', value: showUrl(values.issuer), fix });
   }
   if (values.dpopNonce === 'required') need('dpopNonceSecret', 'DPOP_NONCE=required');
   if (values.logIdentity === 'hashed') need('logIdentitySecret', 'LOG_IDENTITY=hashed');
-  if (values.auditLog !== 'off' && !isIdentitySet) {
-    need('logIdentitySecret', 'AUDIT_LOG without LOG_IDENTITY');
-  }
+  if (values.auditLog !== 'off' && !isIdentitySet) need('logIdentitySecret', 'AUDIT_LOG without LOG_IDENTITY');
   if (values.console === 'on') need('consoleKeyFile', 'CONSOLE=on');
   if (values.console === 'on' && values.adminPort === 'off') {
     const fix = 'The console is on the admin listener. Set ADMIN_PORT to a port, or set CONSOLE=off.';
-    add('CONSOLE', 'on', fix);
+    conflicts.push({ name: 'CONSOLE', value: 'on', fix });
   }
   if (values.adminKeyFile !== '' && values.adminPort === 'off') {
     const fix = 'POST /revocations is on the admin listener. Set ADMIN_PORT to a port, or remove ADMIN_KEY_FILE.';
-    add('ADMIN_KEY_FILE', undefined, fix);
+    conflicts.push({ name: 'ADMIN_KEY_FILE', fix });
   }
   conflicts.push(...findUnshared(values));
   if (values.tlsCert !== '') need('tlsKey', 'TLS_CERT');

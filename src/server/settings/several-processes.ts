@@ -31,20 +31,19 @@ export function findUnshared(values: Values): readonly SettingProblem[] {
   if (workers === 1) return [];
   const one = 'or set WORKERS=1.';
   const problems: SettingProblem[] = [];
-  const add = (name: string, value: string, fix: string): void => void problems.push({ name, value, fix });
   if (dpopEnabled === true && replayStore === 'memory') {
     const fix = `Several processes share no memory, and each would accept a used proof. Set a URL of Redis, set DPOP_ENABLED=false, ${one}`;
-    add('REPLAY_STORE', replayStore, fix);
+    problems.push({ name: 'REPLAY_STORE', value: replayStore, fix });
   }
   const sources = findRevocationSources(values);
   if (revocationStore === 'memory' && sources.length > 0) {
     const fix = `Several processes share no memory, and each would know its own cutoffs only. Set a URL of Redis, remove ${sources.join(', ')}, ${one}`;
-    add('REVOCATION_STORE', revocationStore, fix);
+    problems.push({ name: 'REVOCATION_STORE', value: revocationStore, fix });
   }
   const last = countProcesses({ workers }) - 1;
   if (adminPort !== 'off' && adminPort !== 0 && adminPort + last > 65_535) {
     const fix = `The processes use this port and the ${last} ports after it. Set a number up to ${65_535 - last}, 0 or off.`;
-    add('ADMIN_PORT', String(adminPort), fix);
+    problems.push({ name: 'ADMIN_PORT', value: String(adminPort), fix });
   }
   return problems;
 }
