@@ -536,7 +536,7 @@ describe('house rules', () => {
 
   it('what commands and the log print of a URL goes through showUrl', () => {
     // A command to be copied has the URL as it is called.
-    const copied = new Set(['dev/bound-request.ts', 'dev/tries/tries.ts']);
+    const copied = new Set(['dev/curl-command.ts', 'dev/tries/tries.ts']);
     const printed = sources.filter(
       ({ path, text }) => !copied.has(path) && /\$\{[^{}]*(?<!showUrl\([^()]*)\.href\b/.test(text),
     );

@@ -1,4 +1,4 @@
-import { createOutbound } from '../core/outbound/outbound.ts';
+import { fetchDirectly } from '../core/outbound/outbound.ts';
 import { cutoffKinds, eventOfMark, timeOfMark } from '../core/revocation/record.ts';
 import { type Cutoff, type Revocations, readRevocations } from '../core/revocation/revocations.ts';
 import { showText } from '../core/shown-text.ts';
@@ -73,14 +73,10 @@ async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFil
     throw fail('ADMIN_KEY_FILE is not set. --admin needs the key of the service.', exitCodes.config);
   }
   const authorization = `Bearer ${readAdminKey(adminKeyFile)}`;
-  const outbound = createOutbound({ environment: {}, insecure: true });
-  const request = { method: 'POST', authorization, type: 'application/json', body: JSON.stringify(cutoff) } as const;
-  const { status } = await outbound
-    .fetchAny(new URL('/revocations', admin).href, request, limits)
-    .catch(() => {
-      throw fail('the service is unreachable.', exitCodes.unavailable);
-    })
-    .finally(outbound.close);
+  const request = { method: 'POST', authorization, type: 'application/json', body: JSON.stringify(cutoff) };
+  const { status } = await fetchDirectly(new URL('/revocations', admin), request, limits).catch(() => {
+    throw fail('the service is unreachable.', exitCodes.unavailable);
+  });
   if (status !== 204) {
     throw fail(`the service responded with ${status}.${hints[status] ?? ''}`, exitCodes.unavailable);
   }

@@ -1,7 +1,9 @@
 import { attempt } from '../core/attempt.ts';
 import { parseJsonObject } from '../core/jose/json.ts';
+import { thumbprint } from '../core/jose/jwk.ts';
+import { createProof, makeKeyPair } from '../core/jose/signed-proof.ts';
 import { omitUndefined } from '../core/option-members.ts';
-import { createBoundRequest } from '../dev/bound-request.ts';
+import { writeCurl } from '../dev/curl-command.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import { LocalIdpFailure } from '../dev/provider/failure.ts';
 import { findRunning } from '../dev/provider/running.ts';
@@ -31,11 +33,11 @@ type Idp = NonNullable<Awaited<ReturnType<typeof findRunning>>>;
 
 async function getLines(idp: Idp, order: TokenOptions, call: Call | undefined): Promise<readonly string[]> {
   if (call === undefined) return [await idp.getToken(order)];
-  const url = call.url ?? new URL('/api/private', idp.service ?? fallback);
-  const bound = createBoundRequest({ ...call, url });
-  const token = await idp.getToken({ ...order, jkt: bound.jkt });
-  const { proof, command } = bound.write(token, Date.now() / 1000);
-  return [token, proof, command];
+  const { method, nonce, url = new URL('/api/private', idp.service ?? fallback) } = call;
+  const key = makeKeyPair('ES256');
+  const token = await idp.getToken({ ...order, jkt: thumbprint(key.publicJwk) });
+  const proof = createProof(key, { method, url, token, nonce }, Date.now() / 1000);
+  return [token, proof, writeCurl(method, url, { Authorization: `DPoP ${token}`, DPoP: proof })];
 }
 
 type Values = Flags<'token'>['values'];

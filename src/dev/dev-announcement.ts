@@ -3,15 +3,7 @@ import type { Settings } from '../server/settings/settings.ts';
 import { clientIds, defaultIdpPort } from './provider/defaults.ts';
 import type { LocalIdp } from './provider/local-idp.ts';
 
-export interface Listening {
-  readonly url: string;
-  readonly adminUrl: string | undefined;
-}
-
-export interface ConsoleLink {
-  readonly link: string;
-  readonly keyFile: string;
-}
+export type Listening = Readonly<{ url: string; adminUrl: string | undefined }>;
 
 export function announceProvider(idp: LocalIdp, audience: string): string {
   return `${describeProvider(idp)}
@@ -37,7 +29,7 @@ export function announceService(
   idp: LocalIdp,
   settings: Settings,
   { url, adminUrl }: Listening,
-  console: ConsoleLink | undefined,
+  console: Readonly<{ link: string; keyFile: string }> | undefined,
 ): string {
   const docs = settings.docs ? new URL('/docs', url).href : 'off';
   const rows = [
@@ -76,11 +68,7 @@ Identity provider  ${idp.issuer}
 }
 
 /** A request to paste. `scope`: `undefined` without a token. */
-interface SampleRequest {
-  readonly path: string;
-  readonly scope: string | undefined;
-  readonly expected: string;
-}
+type SampleRequest = Readonly<{ path: string; scope: string | undefined; expected: string }>;
 
 function describeGateRequests({ rules }: Settings): readonly SampleRequest[] {
   if (rules !== '') return [{ path: '/', scope: '', expected: 'as the rules decide' }];

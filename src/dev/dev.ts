@@ -1,4 +1,5 @@
 import { type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageFolder } from '../core/package-folder.ts';
@@ -9,7 +10,7 @@ import { exitCodes } from '../server/lifecycle/exit.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
-import { announceProvider, announceService, type ConsoleLink, isGate, type Listening } from './dev-announcement.ts';
+import { announceProvider, announceService, isGate, type Listening } from './dev-announcement.ts';
 import { listSharedVariables } from './local-service.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
 import { clientIds, consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
@@ -18,17 +19,9 @@ import { devVariable } from './tries/tries.ts';
 
 const main = join(packageFolder, 'dist/cli/main.js');
 
-export interface DevFlags {
-  readonly port: string | undefined;
-  readonly idpPort: number;
-  readonly variant: string | undefined;
-  readonly audience: string;
-  readonly upstream: string | undefined;
-  readonly rules: string | undefined;
-  /** Audience of the token that the upstream gets instead of the caller's. */
-  readonly exchange: string | undefined;
-  readonly onlyProvider: boolean;
-}
+/** `exchange`: audience of the token that the upstream gets instead of the caller's. */
+type DevFlags = Readonly<Record<'port' | 'variant' | 'upstream' | 'rules' | 'exchange', string | undefined>> &
+  Readonly<{ idpPort: number; audience: string; onlyProvider: boolean }>;
 
 /** Runs a local identity provider and the service until a stop signal. Returns the exit status. */
 export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv): Promise<number> {
@@ -71,11 +64,8 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
   const { settings } = result;
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // Detached, so that Ctrl-C of the terminal reaches the service once, through this process.
-  const child = spawn(process.execPath, [main, isGate(settings) ? 'gate' : 'serve'], {
-    env: environment,
-    stdio,
-    detached: true,
-  });
+  const options = { env: environment, stdio, detached: true };
+  const child = spawn(process.execPath, [main, isGate(settings) ? 'gate' : 'serve'], options);
   const stop = () => child.kill('SIGTERM');
   const exited = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? 1)));
   const listening = new Promise<Listening>((resolve) => {
@@ -88,10 +78,9 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
       const { url: service, adminUrl: admin } = first;
       const announced = { service, ...(admin !== undefined && { admin }) };
       await idp.announceService(announced, listSharedVariables(result.effective));
-      const warning = await warnOfAudience(settings.rules, idp.issuer, audience);
-      process.stdout.write(
-        `${warning}${announceService(idp, settings, first, await describeConsole(settings, first))}`,
-      );
+      const warning = warnOfAudience(settings.rules, idp.issuer, audience);
+      const console = await describeConsole(settings, first);
+      process.stdout.write(`${warning}${announceService(idp, settings, first, console)}`);
     }
     return await exited;
   } finally {
@@ -100,7 +89,7 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
 }
 
 /** Returns a line if the rules refuse every token of the provider because of its audience. */
-async function warnOfAudience(path: string, issuer: string, audience: string): Promise<string> {
+function warnOfAudience(path: string, issuer: string, audience: string): string {
   if (path === '') return '';
   const result = readRules(readRulesFiles(path));
   if (result.kind === 'problems') return ''; // changed just now: the gate reports them
@@ -115,7 +104,7 @@ async function warnOfAudience(path: string, issuer: string, audience: string): P
 const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', win32: 'start' };
 
 /** Describes the console: its link, or without a terminal a command that opens it. Its key is printed only on a terminal. */
-async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<ConsoleLink | undefined> {
+async function describeConsole(settings: Settings, { adminUrl }: Listening) {
   const { console, consoleKeyFile: keyFile } = settings;
   if (console === 'off' || adminUrl === undefined) return undefined;
   const page = new URL('/console', adminUrl).href;
@@ -124,9 +113,7 @@ async function describeConsole(settings: Settings, { adminUrl }: Listening): Pro
 }
 
 async function waitForStop(text: string): Promise<number> {
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of stopSignals) process.once(signal, () => resolve());
-  });
+  const stopped = Promise.race(stopSignals.map((signal) => once(process, signal)));
   process.stdout.write(text);
   await stopped;
   return exitCodes.ok;
@@ -143,7 +130,8 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
   // The provider is on this host: no proxy is needed.
   const noProxy = [environment['no_proxy'] || environment['NO_PROXY'], 'localhost'].filter(Boolean).join(',');
   const given = (name: string): string | undefined => environment[name];
-  const own: NodeJS.ProcessEnv = {
+  return {
+    ...environment,
     ...Object.fromEntries(provider),
     // It would replace the local provider.
     ISSUER: '',
@@ -159,10 +147,6 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
     VARIANT: flags.variant ?? given('VARIANT'),
     UPSTREAM: flags.upstream ?? given('UPSTREAM'),
     RULES: flags.rules ?? given('RULES'),
-  };
-  return {
-    ...environment,
-    ...own,
     NODE_EXTRA_CA_CERTS: idp.certificateFile,
     NO_PROXY: noProxy,
     no_proxy: noProxy,

@@ -23,38 +23,21 @@ export type LocalService = NonNullable<Awaited<ReturnType<typeof findLocalServic
 export async function findLocalService(environment: Environment, issuer: string) {
   const provider = await findRunning(findCacheFolder(environment), undefined, issuer);
   if (provider?.audience === undefined) return undefined;
-  const { audience, certificate, variables } = provider;
+  const { issuer: found, audience, certificate: ca, variables, service, admin } = provider;
   // The provider is on this host: no proxy is needed.
   const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
-  return {
-    issuer: provider.issuer,
-    audience,
-    environment: { ...environment, ...variables, ...outbound },
-    /** URL of the service; `undefined` with `--only-provider`. */
-    service: provider.service,
-    /** URL of its admin listener. */
-    admin: provider.admin,
-    /** Certificate of the provider, in PEM. */
-    ca: certificate,
-  };
+  return { issuer: found, audience, ca, environment: { ...environment, ...variables, ...outbound }, service, admin };
 }
 
-const files: ReadonlySet<string> = new Set(['RULES']);
 /** Settings that do not affect decisions. Other commands have no use for them. */
 const excluded: ReadonlySet<string> = new Set(['CONSOLE', 'CONSOLE_KEY_FILE', 'ADMIN_PORT']);
 
 /** Lists the variables of a service for other commands of this user, without secrets. */
 export function listSharedVariables(effective: readonly EffectiveSetting[]): Readonly<Record<string, string>> {
-  const shared = effective.filter(({ name, source }) => source !== 'default' && isShared(name));
-  return Object.fromEntries(shared.map(({ name, value }) => [name, files.has(name) ? resolve(value) : value]));
-}
-
-function isShared(name: string): boolean {
-  return !excluded.has(name) && rows.some((row) => row.secret === undefined && namesOf(row).includes(name));
-}
-
-const rows: readonly SettingRow[] = Object.values(settingTable);
-
-function namesOf(row: SettingRow): readonly string[] {
-  return Object.values(variants).map((variant) => environmentName(row, variant));
+  const rows = Object.values<SettingRow>(settingTable).filter(({ secret }) => secret === undefined);
+  const open = rows.flatMap((row) => Object.values(variants).map((variant) => environmentName(row, variant)));
+  const shared = effective.filter(
+    ({ name, source }) => source !== 'default' && !excluded.has(name) && open.includes(name),
+  );
+  return Object.fromEntries(shared.map(({ name, value }) => [name, name === 'RULES' ? resolve(value) : value]));
 }

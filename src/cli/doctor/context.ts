@@ -1,7 +1,8 @@
 import { readWellKnown } from '../../core/keys/discovery.ts';
 import type { DroppedKey } from '../../core/keys/jwks.ts';
 import { createKeySet } from '../../core/keys/key-set.ts';
-import { type AnyResponse, createOutbound, type FetchLimits } from '../../core/outbound/outbound.ts';
+import { omitUndefined } from '../../core/option-members.ts';
+import { type AnyResponse, createOutbound, type FetchLimits, fetchDirectly } from '../../core/outbound/outbound.ts';
 import { toProviderError } from '../../core/outbound/provider-error.ts';
 import type { Deployment, Entry } from './deployments.ts';
 import { type CheckName, type Finding, skipped, unknown } from './finding.ts';
@@ -24,10 +25,8 @@ export function createContext(target: Target, deployment: Deployment) {
       return contact;
     },
     /** Sends a request to the service, without a proxy. Rejects with `ProviderError`. */
-    request(url: URL, headers: Readonly<Record<string, string>> = {}, method: 'GET' | 'OPTIONS' = 'GET') {
-      const outbound = createOutbound({ environment: {}, insecure: true, ...(identity !== undefined && { identity }) });
-      return outbound.fetchAny(url.href, { method, headers }, limits).finally(outbound.close);
-    },
+    request: (url: URL, headers: Readonly<Record<string, string>> = {}, method: 'GET' | 'OPTIONS' = 'GET') =>
+      fetchDirectly(url, { method, headers }, limits, omitUndefined({ identity })),
   };
 }
 

@@ -21,6 +21,8 @@ export interface FetchLimits {
   readonly timeoutSeconds: number;
   /** Bytes of the body, after decompression. */
   readonly maxBytes: number;
+  /** `cut`: only the beginning of a longer body is read, and it is not decompressed. Default: it is `too_large`. */
+  readonly excess?: 'cut';
 }
 
 export interface FetchedJson {
@@ -48,7 +50,7 @@ export interface FormResponse extends FetchedJson {
 }
 
 /** A response with any status, a redirect too. */
-export interface AnyResponse extends Pick<FetchResponse, 'status' | 'headers'> {
+export interface AnyResponse extends Required<Pick<FetchResponse, 'status' | 'headers' | 'rawHeaders'>> {
   readonly body: Buffer;
 }
 
@@ -97,7 +99,7 @@ export function createOutbound(
   async function send<T>(
     url: string,
     { method, headers: given, type, authorization, body }: Call,
-    { timeoutSeconds, maxBytes }: FetchLimits,
+    { timeoutSeconds, ...bounds }: FetchLimits,
     read: (response: FetchResponse, reading: Reading) => Promise<T>,
   ): Promise<T> {
     if (!schemes.test(url)) throw new TypeError('Only https URLs are fetched.');
@@ -111,7 +113,7 @@ export function createOutbound(
       ...(authorization !== undefined && { authorization }),
       ...(type !== undefined && { 'content-type': type }),
     };
-    const reading: Reading = { maxBytes };
+    const reading: Reading = { ...bounds };
     const fetchAndRead = async (): Promise<T> => {
       const init = { method, headers, ...(body !== undefined && { body }), redirect: 'manual', signal } as const;
       const response = await fetch(url, init);
@@ -141,8 +143,8 @@ export function createOutbound(
     /** Sends a request for a tool that reports what it sees. */
     fetchAny: (url: string, request: Partial<Call>, limits: FetchLimits): Promise<AnyResponse> =>
       send(url, { method: 'GET', ...request }, limits, async (response, reading) => {
-        const { status, headers } = response;
-        return { status, headers, body: await readBody(response, reading) };
+        const { status, headers, rawHeaders = [] } = response;
+        return { status, headers, rawHeaders, body: await readBody(response, reading) };
       }),
     /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
     close(): void {
@@ -153,9 +155,19 @@ export function createOutbound(
   };
 }
 
+/** Sends one request of a tool over its own connection, without a proxy. Rejects with `ProviderError`. */
+export async function fetchDirectly(
+  url: URL,
+  request: Partial<Call>,
+  limits: FetchLimits,
+  options: OutboundOptions & ClientIdentity & { readonly insecure?: boolean } = {},
+): Promise<AnyResponse> {
+  const { fetchAny, close } = createOutbound({ environment: {}, insecure: true, ...options });
+  return fetchAny(url.href, request, limits).finally(close);
+}
+
 /** A response that is being read: its limit, and the bytes of its body so far; `undefined` before its head. */
-interface Reading {
-  readonly maxBytes: number;
+interface Reading extends Omit<FetchLimits, 'timeoutSeconds'> {
   bytes?: number;
 }
 
@@ -201,8 +213,9 @@ export async function readBytes(body: FetchResponse['body'], reading: Reading): 
   for await (const chunk of readChunks(body)) {
     size += chunk.length;
     reading.bytes = size;
-    if (size > reading.maxBytes) return undefined;
+    if (size > reading.maxBytes && reading.excess === undefined) return undefined;
     chunks.push(chunk);
+    if (size > reading.maxBytes) break;
   }
   return Buffer.concat(chunks);
 }
@@ -210,7 +223,8 @@ export async function readBytes(body: FetchResponse['body'], reading: Reading): 
 async function readBody({ body, coding }: FetchResponse, reading: Reading): Promise<Buffer> {
   const bytes = await readBytes(body, reading);
   if (bytes === undefined) throw new ProviderError('too_large');
-  return coding === undefined || coding === 'identity' ? bytes : unpack(bytes, coding, reading.maxBytes);
+  const isPlain = coding === undefined || coding === 'identity' || reading.excess === 'cut';
+  return isPlain ? bytes : unpack(bytes, coding, reading.maxBytes);
 }
 
 async function unpack(bytes: Buffer, coding: string, maxBytes: number): Promise<Buffer> {

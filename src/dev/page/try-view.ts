@@ -4,14 +4,8 @@ import { FormView } from '../../console/page/form-view.ts';
 import { Code, Status } from '../../console/page/parts.ts';
 import { html, useState, type View } from '../../console/page/view.ts';
 import type { ConsoleState, DecisionDetail, RouteView } from '../../server/console/wire.ts';
-import {
-  type Tried,
-  type TriedRequest,
-  type TryKind,
-  type TryOptions,
-  tryKinds,
-  tryMethods,
-} from '../tries/try-kinds.ts';
+import type { Tried, TriedRequest, TryKind, TryOptions } from '../tries/try-kinds.ts';
+import { tryKinds, tryMethods } from '../tries/try-kinds.ts';
 
 export function TryView({ state: { routes, command } }: { readonly state: ConsoleState }): View {
   const usable = routes.filter(({ access }) => access !== 'deny');

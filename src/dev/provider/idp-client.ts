@@ -1,5 +1,5 @@
 import { parseJsonObject } from '../../core/jose/json.ts';
-import { createOutbound, type Outbound } from '../../core/outbound/outbound.ts';
+import { fetchDirectly } from '../../core/outbound/outbound.ts';
 import { clientAuthorization, devGrant } from '../tokens/dev-token.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { LocalIdpFailure } from './failure.ts';
@@ -9,26 +9,18 @@ const limits = { timeoutSeconds: 10, maxBytes: 64 * 1024 };
 
 /** Creates a client that trusts the certificate of this identity. */
 export function createIdpClient(issuer: string, { certificate, clientSecret }: Identity) {
-  const send = async (path: string, request: Parameters<Outbound['fetchAny']>[1] = {}) => {
-    const outbound = createOutbound({ ca: certificate, environment: {} });
-    try {
-      const { status, body } = await outbound.fetchAny(new URL(path, issuer).href, request, limits);
-      return { status, value: parseJsonObject(body) ?? {} };
-    } catch (cause) {
+  const trust = { ca: certificate, insecure: false };
+  const send = async (path: string, request: Parameters<typeof fetchDirectly>[1] = {}) => {
+    const response = await fetchDirectly(new URL(path, issuer), request, limits, trust).catch((cause) => {
       throw new LocalIdpFailure('The local identity provider does not respond', cause);
-    } finally {
-      outbound.close();
-    }
+    });
+    return { status: response.status, value: parseJsonObject(response.body) ?? {} };
   };
   return {
     issuer,
     async isRunning(): Promise<boolean> {
-      try {
-        const { value } = await send('.well-known/openid-configuration');
-        return value['issuer'] === issuer;
-      } catch {
-        return false;
-      }
+      const metadata = await send('.well-known/openid-configuration').catch(() => undefined);
+      return metadata?.value['issuer'] === issuer;
     },
     async getToken(options: TokenOptions): Promise<string> {
       const { status, value } = await send('token', {

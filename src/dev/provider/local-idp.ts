@@ -58,14 +58,8 @@ export async function startLocalIdp(options: LocalIdpOptions) {
   const domain = `localhost:${await listen(server, options.port)}`;
   const issuer = `https://${domain}/`;
   let serviceUrl: string | undefined;
-  const provide = {
-    ...options,
-    serviceUrl: () => serviceUrl,
-    issuer,
-    now,
-    clientSecret: identity.clientSecret,
-    signingKey,
-  };
+  const { clientSecret } = identity;
+  const provide = { ...options, serviceUrl: () => serviceUrl, issuer, now, clientSecret, signingKey };
   const handle = createHandler(libraries, provide);
   // Only an aborted request fails here.
   server.on('request', (request, response) => handle(request, response).catch(() => response.destroy()));

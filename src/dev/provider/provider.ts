@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
-import { createOutbound } from '../../core/outbound/outbound.ts';
+import { fetchDirectly } from '../../core/outbound/outbound.ts';
 import { devGrant } from '../tokens/dev-token.ts';
 import { demoClaims, type MintOptions } from '../tokens/minting.ts';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from './defaults.ts';
@@ -34,10 +34,7 @@ function listScopes({ params, entities }: KoaContextWithOIDC['oidc']): string {
 /** RFC 6749 §3.3. */
 const scopeTokens = /[\x21\x23-\x5b\x5d-\x7e]+/g;
 
-interface SignedIn {
-  readonly client: { readonly clientId: string };
-  readonly account: { readonly accountId: string };
-}
+type SignedIn = Readonly<{ client: { readonly clientId: string }; account: { readonly accountId: string } }>;
 
 /** Redirect paths of local applications, with any port (RFC 8252 §7.3). */
 const callbackPaths = ['/', '/callback', '/auth/callback', '/cb'];
@@ -52,13 +49,9 @@ export function createProvider(libraries: Libraries, options: ProviderOptions): 
 }
 
 /** Claims of a user, and the session, which the tokens of a refresh have too. */
-function describeUser({
-  Account: user,
-  AuthorizationCode: code,
-  RefreshToken: refresh,
-}: KoaContextWithOIDC['oidc']['entities']) {
-  const claims = user === undefined ? {} : { permissions: apiScopes, email: demoUser.email };
-  return { ...claims, sid: (code ?? refresh)?.sid };
+function describeUser({ Account, AuthorizationCode, RefreshToken }: KoaContextWithOIDC['oidc']['entities']) {
+  const claims = Account === undefined ? {} : { permissions: apiScopes, email: demoUser.email };
+  return { ...claims, sid: (AuthorizationCode ?? RefreshToken)?.sid };
 }
 
 function configure({ oidc }: Libraries, options: ProviderOptions): Configuration {
@@ -168,11 +161,10 @@ const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 };
 
 /** Sends a request of the provider: a logout token, or for the keys of a client. */
 async function send(request: Request): Promise<Response> {
-  const outbound = createOutbound({ environment: {}, insecure: true });
   const { method, url } = request;
   const headers = Object.fromEntries(request.headers);
   const sent = { method, headers, ...(method === 'POST' && { body: await request.text() }) };
-  const { status, body } = await outbound.fetchAny(url, sent, limits).finally(outbound.close);
+  const { status, body } = await fetchDirectly(new URL(url), sent, limits);
   return new Response(body.length === 0 ? null : Uint8Array.from(body), { status });
 }
 

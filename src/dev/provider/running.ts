@@ -4,10 +4,7 @@ import * as v from 'valibot';
 import { readIdentity } from './identity.ts';
 import { createIdpClient } from './idp-client.ts';
 
-const url = v.pipe(
-  v.string(),
-  v.check((text) => URL.canParse(text)),
-);
+const url = v.custom<string>((text) => typeof text === 'string' && URL.canParse(text));
 
 const runningIdp = v.object({
   issuer: url,
@@ -26,8 +23,9 @@ export type RunningIdp = Readonly<v.InferOutput<typeof runningIdp>>;
 
 /** Writes the state of a provider. The returned function removes it. */
 export async function announceRunning(cacheFolder: string, running: RunningIdp): Promise<() => Promise<void>> {
-  const file = runningFile(cacheFolder, running.issuer);
-  await mkdir(runningFolder(cacheFolder), { recursive: true, mode: 0o700 });
+  const folder = runningFolder(cacheFolder);
+  const file = join(folder, `${new URL(running.issuer).port}.json`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(file, JSON.stringify(running), { mode: 0o600 });
   return () => rm(file, { force: true });
 }
@@ -62,10 +60,6 @@ async function listRunning(cacheFolder: string): Promise<readonly RunningIdp[]> 
 async function readRunning(file: string): Promise<RunningIdp | undefined> {
   const result = v.safeParse(stateFile, await readFile(file, 'utf8').catch(() => undefined));
   return result.success ? result.output : undefined;
-}
-
-function runningFile(cacheFolder: string, issuer: string): string {
-  return join(runningFolder(cacheFolder), `${new URL(issuer).port}.json`);
 }
 
 function runningFolder(cacheFolder: string): string {

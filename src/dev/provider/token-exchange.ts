@@ -17,20 +17,12 @@ const tokenTypes: ReadonlySet<unknown> = new Set([
 /** Audiences that are refused, so that a client sees `invalid_target`: the domain of RFC 2606 §2. */
 const refusedTarget = /\.invalid(?:[:/]|$)/;
 
-interface Parameters {
-  readonly subject_token?: string;
-  readonly subject_token_type?: string;
-  readonly actor_token?: string;
-  readonly actor_token_type?: string;
-  readonly requested_token_type?: string;
-  readonly audience?: string | readonly string[];
-  readonly resource?: string | readonly string[];
-  readonly scope?: string;
-}
-const parameters = [
-  ...['subject_token', 'subject_token_type', 'actor_token', 'actor_token_type'],
-  ...['requested_token_type', 'audience', 'scope', 'resource'],
-];
+const tokenParameters = ['subject_token', 'subject_token_type', 'actor_token', 'actor_token_type'] as const;
+const parameters = [...tokenParameters, 'requested_token_type', 'audience', 'scope', 'resource'] as const;
+/** Only the resource may be repeated. */
+type Parameters = Readonly<
+  Partial<Record<(typeof parameters)[number], string> & Record<'resource', string | readonly string[]>>
+>;
 
 /**
  * Adds token exchange (RFC 8693) for the service client: a token of the subject, in which `act` is the subject of the actor
@@ -65,10 +57,8 @@ export function registerTokenExchange(
       const targets = [...new Set([params.audience, params.resource].flat())].filter((each) => each !== undefined);
       if (targets.some((each) => refusedTarget.test(each))) throw new oidc.errors.InvalidTarget();
       const subject = await verify('subject_token', params.subject_token, params.subject_token_type);
-      const actor =
-        params.actor_token === undefined
-          ? undefined
-          : await verify('actor_token', params.actor_token, params.actor_token_type);
+      const { actor_token: actorToken, actor_token_type: actorType } = params;
+      const actor = actorToken === undefined ? undefined : await verify('actor_token', actorToken, actorType);
       const scopes = params.scope?.split(' ') ?? [...subject.scopes];
       if (!scopes.every((each) => subject.scopes.has(each))) {
         throw new oidc.errors.InvalidScope('the scope exceeds the subject token', String(params.scope));
@@ -85,7 +75,7 @@ export function registerTokenExchange(
         ...(scopes.length > 0 && { scope: scopes.join(' ') }),
       };
     },
-    parameters,
+    [...parameters],
     ['resource'],
   );
 }

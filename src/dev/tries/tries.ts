@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { createHttpClient, type FetchInit } from '../../core/outbound/http-client.ts';
+import { thumbprint } from '../../core/jose/jwk.ts';
+import { createProof, makeKeyPair } from '../../core/jose/signed-proof.ts';
+import { fetchDirectly } from '../../core/outbound/outbound.ts';
 import { shorten } from '../../core/shown-text.ts';
 import type { RunTry } from '../../server/console/opened-console.ts';
-import { createBoundRequest, writeCurl } from '../bound-request.ts';
+import { writeCurl } from '../curl-command.ts';
 import { type Environment, findCacheFolder } from '../provider/cache-folder.ts';
 import { findRunning } from '../provider/running.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { writeTryCommand } from './try-command.ts';
-import {
-  findKind,
-  type Tried,
-  type TriedRequest,
-  type TryKind,
-  type TryOptions,
-  tryKinds,
-  tryMethods,
-} from './try-kinds.ts';
+import type { Tried, TriedRequest, TryKind, TryOptions } from './try-kinds.ts';
+import { findKind, tryKinds, tryMethods } from './try-kinds.ts';
 
 const text = v.pipe(v.string(), v.maxLength(2000));
 const tryOptions = v.pipe(
@@ -49,20 +44,13 @@ export function openTries(environment: Environment): RunTry | undefined {
   };
 }
 
-interface Credentials {
-  readonly Authorization?: string;
-  readonly DPoP?: string;
-}
+type Credentials = Readonly<Partial<Record<'Authorization' | 'DPoP', string>>>;
 
-interface TryTarget {
-  readonly url: string;
-  readonly mint: (options: TokenOptions) => Promise<string>;
-}
+type TryTarget = Readonly<{ url: string; mint: (options: TokenOptions) => Promise<string> }>;
 
 /** Maximum number of displayed characters of a body. */
 const maxBody = 4000;
-/** Limit of one request, in milliseconds. */
-const timeout = 5000;
+const limits = { timeoutSeconds: 5, maxBytes: 4 * maxBody, excess: 'cut' } as const;
 
 /** Sends the requests of a try. Rejects without a response of the provider or the service. */
 async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Promise<Tried> {
@@ -101,11 +89,11 @@ async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Prom
     return finish(needsNothing ? 'Nothing is missing: this route needs no scope.' : '');
   }
 
-  const bound = createBoundRequest({ url, method, nonce: undefined });
-  const token = await mint({ ...plain, jkt: bound.jkt });
+  const key = makeKeyPair('ES256');
+  const token = await mint({ ...plain, jkt: thumbprint(key.publicJwk) });
   const prove = (nonce?: string): Credentials => ({
     Authorization: `DPoP ${token}`,
-    DPoP: bound.write(token, Date.now() / 1000, nonce).proof,
+    DPoP: createProof(key, { method, url, token, nonce }, Date.now() / 1000),
   });
   let proven = prove();
   const first = await send(proven);
@@ -123,8 +111,8 @@ async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Prom
 /** Sends a logout token as a provider does. Rejects if the service does not accept it. */
 async function sendLogout(base: string, token: string): Promise<void> {
   const body = String(new URLSearchParams({ logout_token: token }));
-  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-  const { status } = await send(new URL('/backchannel-logout', base), { method: 'POST', headers, body });
+  const request = { method: 'POST', type: 'application/x-www-form-urlencoded', body };
+  const { status } = await fetchDirectly(new URL('/backchannel-logout', base), request, limits);
   if (status !== 200) throw new Error(`The service responded to the logout with ${status}.`);
 }
 
@@ -136,14 +124,14 @@ function grants({ kind, scope, permissions }: TryOptions): TokenOptions {
 async function sendToService(url: URL, method: string, credentials: Credentials): Promise<TriedRequest> {
   const requestId = `try-${randomUUID()}`;
   // The body is shown as it arrives.
-  const headers = { ...credentials, 'x-request-id': requestId, 'accept-encoding': 'identity' };
-  const response = await send(url, { method, headers });
+  const plain = { accept: '*/*', 'accept-encoding': 'identity' };
+  const headers = { ...credentials, ...plain, 'x-request-id': requestId };
+  const { status, rawHeaders, ...response } = await fetchDirectly(url, { method, headers }, limits);
   // An upstream may echo the request.
   const secrets = Object.values(credentials).map((value) => String(value).replace(/^\S+ /, ''));
   const hide = (text: string): string =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, shorten(secret)), text);
-  const { status, rawHeaders = [] } = response;
-  const body = hide(response.text);
+  const body = hide(response.body.toString());
   return {
     ...{ requestId, status },
     sent: hide(writeCurl(method, url, { ...credentials }, ' \\\n  ')),
@@ -152,23 +140,4 @@ async function sendToService(url: URL, method: string, credentials: Credentials)
     ),
     body: body.length > maxBody ? `${body.slice(0, maxBody)}…` : body,
   };
-}
-
-/** Sends a request over its own connection. Reads the beginning of the body; the rest is not awaited. */
-async function send(url: URL, request: Pick<FetchInit, 'method' | 'headers' | 'body'>) {
-  const client = createHttpClient({ environment: {} });
-  const signal = AbortSignal.timeout(timeout);
-  try {
-    const response = await client.fetch(url.href, { ...request, redirect: 'manual', signal });
-    const decoder = new TextDecoder();
-    let text = '';
-    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-      // of the built-in client
-      text += decoder.decode(chunk, { stream: true });
-      if (text.length > 4 * maxBody) break;
-    }
-    return { ...response, text };
-  } finally {
-    client.close();
-  }
 }

@@ -1,4 +1,4 @@
-import { methodFlag, quote } from '../bound-request.ts';
+import { methodFlag, quote } from '../curl-command.ts';
 import { findKind, type TryOptions } from './try-kinds.ts';
 
 /** Writes the command that repeats a try with a new token. */
