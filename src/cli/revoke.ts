@@ -10,12 +10,7 @@ import { fail, requireValid, UsageError } from './commands/failure.ts';
 import { type Flags, readTime } from './commands/flags.ts';
 
 /** Flags, and the members of a cutoff. */
-const kinds = [
-  ['sub', 'sub'],
-  ['sid', 'sid'],
-  ['client', 'client_id'],
-  ['jti', 'jti'],
-] as const;
+const kinds = { sub: 'sub', sid: 'sid', client: 'client_id', jti: 'jti' } as const;
 const limits = { timeoutSeconds: 5, maxBytes: 4096 };
 
 export async function runRevoke({ values }: Flags<'revoke'>, environment: NodeJS.ProcessEnv): Promise<number> {
@@ -50,8 +45,9 @@ function describeEffect({ issuer, before, ...named }: WrittenCutoff, isJson: boo
 type WrittenCutoff = Omit<Cutoff, 'issuer'> & { readonly issuer?: string };
 
 function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNamed: boolean): WrittenCutoff {
-  const [kind, ...others] = kinds.filter(([flag]) => values[flag] !== undefined);
-  const value = kind && values[kind[0]];
+  const flags = Object.keys(kinds) as (keyof typeof kinds)[]; // its keys
+  const [kind, ...others] = flags.filter((flag) => values[flag] !== undefined);
+  const value = kind && values[kind];
   if (kind === undefined || others.length > 0 || !value || value.length > 1024) {
     throw new UsageError('write exactly one of --sub, --sid, --client and --jti, with a value.');
   }
@@ -64,7 +60,7 @@ function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNam
     throw new UsageError('write --issuer URL: no issuer is configured.');
   }
   if (values.issuer === '') throw new UsageError('--issuer lacks its value.');
-  return { [kind[1]]: value, ...(issuer !== undefined && { issuer }), ...(before !== undefined && { before }) };
+  return { [kinds[kind]]: value, ...(issuer !== undefined && { issuer }), ...(before !== undefined && { before }) };
 }
 
 async function sendToService(admin: string, cutoff: WrittenCutoff, { adminKeyFile }: Settings): Promise<void> {

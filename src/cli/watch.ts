@@ -44,10 +44,7 @@ export async function runWatch({ values }: Flags<'watch'>, environment: NodeJS.P
   return exitCodes.ok;
 }
 
-interface Connection {
-  readonly client: ConsoleClient;
-  readonly events: AsyncIterable<ConsoleEvent>;
-}
+type Connection = Readonly<{ client: ConsoleClient; events: AsyncIterable<ConsoleEvent> }>;
 
 /** Tries until a service responds. Returns `undefined` after a signal. */
 async function reconnect(connect: () => Promise<Connection>, signal: AbortSignal): Promise<Connection | undefined> {

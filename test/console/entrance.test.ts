@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openConsoleKey, refuseOutsiders } from '../../src/console/server/entrance.ts';
 import { enterConsole, makeKeyFolder, useConsole } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
 import { openService } from '../support/open-service.ts';
 import { startInVain } from '../support/variant-service.ts';
+import { words } from '../support/words.ts';
 
 const provider = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api' };
 
@@ -21,14 +22,7 @@ describe('the entrance of the console', async () => {
       headers: ['Cookie', cookie, 'Content-Type', 'application/json', ...headers],
       body: '{}',
     });
-  const paths = [
-    '/console',
-    '/console/page.js',
-    '/console/style.css',
-    '/console/api/state',
-    '/console/api/events',
-    '/console/x',
-  ];
+  const paths = words('/console /console/page.js /console/style.css /console/api/state /console/api/events /console/x');
 
   it.each(paths)('%s without the key → 401, and no page', async (path) => {
     const answer = await send(admin, path);
@@ -37,24 +31,16 @@ describe('the entrance of the console', async () => {
   });
 
   it('with the cookie: the page, its style, its scripts, the state', async () => {
-    const types = [];
-    for (const path of [
-      '/console',
-      '/console/style.css',
-      '/console/page.js',
-      '/console/shared-page.js',
-      '/console/api/state',
+    for (const [path, type] of [
+      ['', 'text/html'],
+      ['/style.css', 'text/css'],
+      ['/page.js', 'text/javascript'],
+      ['/shared-page.js', 'text/javascript'],
+      ['/api/state', 'application/json'],
     ]) {
-      const answer = await get(path);
-      types.push([answer.status, answer.headers.get('content-type')?.replace(/;.*/, '')]);
+      const { status, headers } = await get(`/console${path}`);
+      expect([path, status, headers.get('content-type')?.replace(/;.*/, '')]).toEqual([path, 200, type]);
     }
-    expect(types).toEqual([
-      [200, 'text/html'],
-      [200, 'text/css'],
-      [200, 'text/javascript'],
-      [200, 'text/javascript'],
-      [200, 'application/json'],
-    ]);
     expect((await get('/console/nothing')).status).toBe(404);
     expect((await get('/console/../package.json')).status).toBe(404);
     expect((await send(admin, '/console', { method: 'DELETE', headers: ['Cookie', cookie] })).status).toBe(405);
@@ -73,13 +59,9 @@ describe('the entrance of the console', async () => {
     expect(value).toMatch(new RegExp(`^portcullis_console_${new URL(admin).port}=\\d+\\.[\\w-]{43}$`));
     expect(attributes).toEqual(expect.arrayContaining(['Path=/console', 'HttpOnly', 'SameSite=Strict']));
     const [, end = '', signature = ''] = /=(\d+)\.(.*)$/.exec(value) ?? [];
-    const forged = [
-      `${value}x`,
-      value.replace(end, `${Number(end) + 1}`),
-      value.replace(signature, ''),
-      value.replace(/=.*/, '='),
-    ];
-    for (const cookie of [...forged, value.replace(/_\d+=/, '_1=')])
+    const later = value.replace(end, `${Number(end) + 1}`);
+    const emptied = [value.replace(signature, ''), value.replace(/=.*/, '=')];
+    for (const cookie of [`${value}x`, later, ...emptied, value.replace(/_\d+=/, '_1=')])
       expect((await send(admin, '/console', { headers: ['Cookie', cookie] })).status, cookie).toBe(401);
     expect(answer.body).not.toContain(await folder.readKey());
   });
@@ -129,17 +111,10 @@ describe('the entrance of the console', async () => {
     }
   });
 
-  it.each([
-    'evil.example',
-    'localhost.evil.example',
-    '127.0.0.1.evil.example',
-    'notlocalhost',
-    '10.0.0.1:9464',
-    '0.0.0.0',
-    '[2001:db8::1]',
-    '128.0.0.1',
-    '',
-  ])('Host %j → 421, key and cookie or not', async (host) => {
+  const foreign = words(`
+    evil.example localhost.evil.example 127.0.0.1.evil.example notlocalhost 10.0.0.1:9464 0.0.0.0 [2001:db8::1] 128.0.0.1
+  `);
+  it.each([...foreign, ''])('Host %j → 421, key and cookie or not', async (host) => {
     const key = await folder.readKey();
     expect((await get('/console', 'Host', host)).status).toBe(421);
     expect((await send(admin, `/console?key=${key}`, { headers: ['Host', host] })).status).toBe(421);
@@ -159,15 +134,10 @@ describe('the entrance of the console', async () => {
   it('a peer that is not loopback → 403', () => {
     const come = (remoteAddress: string | undefined) =>
       refuseOutsiders({ headers: { host: 'localhost' }, socket: { remoteAddress } } as IncomingMessage)?.status; // all that is read
-    expect(['127.0.0.1', '127.0.0.9', '::1', '::ffff:127.0.0.1'].map(come)).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      undefined,
-    ]);
-    expect(['10.0.0.1', '192.168.1.1', '::ffff:10.0.0.1', '2001:db8::1', '1.127.0.0', undefined].map(come)).toEqual(
-      Array.from({ length: 6 }, () => 403),
-    );
+    const statusesOf = (...peers: readonly (string | undefined)[]) => new Set(peers.map(come));
+    expect(statusesOf('127.0.0.1', '127.0.0.9', '::1', '::ffff:127.0.0.1')).toEqual(new Set([undefined]));
+    const others = words('10.0.0.1 192.168.1.1 ::ffff:10.0.0.1 2001:db8::1 1.127.0.0');
+    expect(statusesOf(...others, undefined)).toEqual(new Set([403]));
   });
 
   it('POST: only from the page itself', async () => {
@@ -200,13 +170,8 @@ describe('the entrance of the console', async () => {
   });
 
   it('every response → not stored, no inline script, no other origin, no frame, Trusted Types', async () => {
-    const answers = [
-      await get('/console'),
-      await get('/console/api/state'),
-      await send(admin, '/console'),
-      await get('/console', 'Host', 'x'),
-    ];
-    for (const { headers } of answers) {
+    const shown = [await get('/console'), await get('/console/api/state')];
+    for (const { headers } of [...shown, await send(admin, '/console'), await get('/console', 'Host', 'x')]) {
       expect(headers.get('cache-control')).toBe('no-store');
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('access-control-allow-origin')).toBeUndefined();
@@ -228,13 +193,10 @@ describe('the entrance of the console', async () => {
 
 describe('the settings of the console', () => {
   it('CONSOLE=off → 404, which is the default', async () => {
-    const service = await openService({ environment: provider });
-    try {
-      expect((await send(service.adminUrl ?? '', '/console')).status).toBe(404);
-      expect((await send(service.adminUrl ?? '', '/console?key=x', { headers: ['Host', 'x'] })).status).toBe(404);
-    } finally {
-      await service.stop();
-    }
+    const { adminUrl = '', stop } = await openService({ environment: provider });
+    onTestFinished(async () => void (await stop()));
+    expect((await send(adminUrl, '/console')).status).toBe(404);
+    expect((await send(adminUrl, '/console?key=x', { headers: ['Host', 'x'] })).status).toBe(404);
   });
 
   it.each([
@@ -250,13 +212,10 @@ describe('the settings of the console', () => {
 
   it('the file of the key is gone when the service has ended', async () => {
     const folder = await makeKeyFolder();
-    try {
-      const service = await openService({ environment: { ...provider, ...folder.environment } });
-      expect(await folder.readKey()).toMatch(/^[\w-]{43}$/);
-      expect(await service.stop()).toBe(0);
-      await expect(folder.readKey()).rejects.toThrow('ENOENT');
-    } finally {
-      await folder.close();
-    }
+    onTestFinished(folder.close);
+    const service = await openService({ environment: { ...provider, ...folder.environment } });
+    expect(await folder.readKey()).toMatch(/^[\w-]{43}$/);
+    expect(await service.stop()).toBe(0);
+    await expect(folder.readKey()).rejects.toThrow('ENOENT');
   });
 });

@@ -65,7 +65,14 @@ async function beginSignIn(parameters: Readonly<Record<string, string>> = {}) {
   });
   const browse = openBrowser();
   const started = await browse(url);
-  return { config, verifier, state, application, browse, started };
+  /** Exchanges the code for tokens. */
+  const finish = async (options?: client.AuthorizationCodeGrantOptions) => {
+    const checks = { pkceCodeVerifier: verifier, expectedState: state };
+    const tokens = await client.authorizationCodeGrant(config, await application.called, checks, undefined, options);
+    await application.close();
+    return tokens;
+  };
+  return { config, application, browse, started, interaction: started.location ?? new URL(idp.issuer), finish };
 }
 
 /** Follows redirects to the application and calls it back. */
@@ -78,8 +85,7 @@ async function follow(browse: ReturnType<typeof openBrowser>, from: URL | undefi
 test.each(['Bearer', 'DPoP'])(
   'authorization code with PKCE, one click, %s → access token of the demo user',
   async (scheme) => {
-    const { config, verifier, state, application, browse, started } = await beginSignIn();
-    const interaction = started.location ?? new URL(idp.issuer);
+    const { config, browse, interaction, finish } = await beginSignIn();
     expect(interaction.pathname).toMatch(/^\/interaction\//);
     const shown = await browse(interaction);
     expect(shown.response.status).toBe(200);
@@ -92,14 +98,7 @@ test.each(['Bearer', 'DPoP'])(
 
     const keyPair = await client.randomDPoPKeyPair('ES256');
     const DPoP = scheme === 'DPoP' ? client.getDPoPHandle(config, keyPair) : undefined;
-    const tokens = await client.authorizationCodeGrant(
-      config,
-      await application.called,
-      { pkceCodeVerifier: verifier, expectedState: state },
-      undefined,
-      DPoP === undefined ? {} : { DPoP },
-    );
-    await application.close();
+    const tokens = await finish(DPoP === undefined ? {} : { DPoP });
     expect(tokens.claims()?.sub).toBe('demo-user');
     const keys = (await (await call(`${idp.issuer}.well-known/jwks.json`)).json()) as JSONWebKeySet; // jose checks it
     const { payload } = await jwtVerify(tokens.access_token, createLocalJWKSet(keys), {
@@ -128,16 +127,10 @@ test('end of the session at the provider → logout token over back channel; the
   const receive = createBackchannelLogout(server, { clientIds: [clientIds.app] });
   const service = createServer((request, response) => receive(request, response, () => response.writeHead(404).end()));
   await idp.announceService({ service: `http://127.0.0.1:${await listen(service)}` });
-  const { config, verifier, state, application, browse, started } = await beginSignIn();
-  const interaction = started.location ?? new URL(idp.issuer);
+  const { config, browse, interaction, finish } = await beginSignIn();
   const clicked = await browse(interaction, { method: 'POST', headers: { origin: interaction.origin } });
   await follow(browse, clicked.location);
-  const callback = await application.called;
-  const tokens = await client.authorizationCodeGrant(config, callback, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-  });
-  await application.close();
+  const tokens = await finish();
   const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '');
   const decide = (token: string) =>
     server.authorize(new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } })).then(
@@ -150,11 +143,8 @@ test('end of the session at the provider → logout token over back channel; the
   const asked = await (await browse(new URL('session/end', idp.issuer))).response.text();
   const xsrf = /name="xsrf" value="([^"]+)"/.exec(asked)?.[1] ?? '';
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
-  await browse(new URL('session/end/confirm', idp.issuer), {
-    method: 'POST',
-    headers,
-    body: `xsrf=${xsrf}&logout=yes`,
-  });
+  const body = `xsrf=${xsrf}&logout=yes`;
+  await browse(new URL('session/end/confirm', idp.issuer), { method: 'POST', headers, body });
   await expect.poll(() => decide(tokens.access_token), { timeout: 5000 }).toBe('revoked_token');
   expect(await decide(refreshed.access_token)).toBe('revoked_token');
   server.close();
@@ -178,9 +168,8 @@ test('redirect uri that is not on this machine → error in plain text, no redir
 });
 
 test('click from a foreign page → 403, and the sign-in is still open', async () => {
-  const { application, browse, started } = await beginSignIn();
+  const { application, browse, interaction } = await beginSignIn();
   await application.close();
-  const interaction = started.location ?? new URL(idp.issuer);
   for (const origin of ['https://attacker.example', 'https://localhost:1', 'null']) {
     const { response, location } = await browse(interaction, { method: 'POST', headers: { origin } });
     expect([response.status, location]).toEqual([403, undefined]);
@@ -189,29 +178,24 @@ test('click from a foreign page → 403, and the sign-in is still open', async (
 });
 
 test('click that names no origin → counts, for it comes from no browser', async () => {
-  const { application, browse, started } = await beginSignIn();
-  const { location } = await browse(started.location ?? new URL(idp.issuer), { method: 'POST' });
+  const { application, browse, interaction } = await beginSignIn();
+  const { location } = await browse(interaction, { method: 'POST' });
   await follow(browse, location);
   expect((await application.called).searchParams.has('code')).toBe(true);
   await application.close();
 });
 
 test.each(['GET', 'POST'])('%s of a sign-in without its cookie → 400, start again', async (method) => {
-  const { application, started } = await beginSignIn();
+  const { application, interaction } = await beginSignIn();
   await application.close();
-  const { response } = await openBrowser()(started.location ?? new URL(idp.issuer), { method });
+  const { response } = await openBrowser()(interaction, { method });
   expect(response.status).toBe(400);
   expect(await response.text()).toContain('Start again');
 });
 
 test('openid alone → ID token of the demo user, and an access token', async () => {
-  const { config, verifier, state, application, browse, started } = await beginSignIn({ scope: 'openid email' });
-  const { location } = await browse(started.location ?? new URL(idp.issuer), { method: 'POST' });
-  await follow(browse, location);
-  const tokens = await client.authorizationCodeGrant(config, await application.called, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-  });
-  await application.close();
+  const { browse, interaction, finish } = await beginSignIn({ scope: 'openid email' });
+  await follow(browse, (await browse(interaction, { method: 'POST' })).location);
+  const tokens = await finish();
   expect(tokens.claims()).toMatchObject({ sub: 'demo-user', iss: idp.issuer });
 });

@@ -15,6 +15,10 @@ function send(form: Readonly<Record<string, string>>, authorization = clientAuth
   return call(`${idp.issuer}token`, { method: 'POST', headers, body });
 }
 
+async function expectInvalid(response: Awaited<ReturnType<typeof call>>): Promise<void> {
+  expect([response.status, await response.json()]).toMatchObject([400, { error: 'invalid_request' }]);
+}
+
 test('order as it should be → 200 with a token, not to be stored', async () => {
   const response = await send({ order: JSON.stringify({ scope: 'notes:read', claims: { sub: 'alice' } }) });
   expect(response.status).toBe(200);
@@ -34,19 +38,13 @@ test.each([
 
 test('a client that has registered itself → refused, although its grant types name this one', async () => {
   const metadata = { grant_types: [devGrant], redirect_uris: [], response_types: [] };
-  const registered = await call(`${idp.issuer}reg`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(metadata),
-  });
+  const headers = { 'content-type': 'application/json' };
+  const registered = await call(`${idp.issuer}reg`, { method: 'POST', headers, body: JSON.stringify(metadata) });
   expect(registered.status).toBe(201);
   const { client_id: id, client_secret: own } = (await registered.json()) as Readonly<Record<string, string>>; // RFC 7591
   expect(id).not.toBe(clientIds.service);
   const response = await send({ order: '{}' }, `Basic ${Buffer.from(`${id}:${own}`).toString('base64')}`);
-  expect([response.status, await response.json()]).toEqual([
-    400,
-    expect.objectContaining({ error: 'invalid_request' }),
-  ]);
+  await expectInvalid(response);
 });
 
 test.each<[string, Readonly<Record<string, string>>]>([
@@ -62,8 +60,5 @@ test.each<[string, Readonly<Record<string, string>>]>([
   ['a scope that is no string', { order: '{"scope":["read:messages"]}' }],
 ])('%s → invalid_request', async (_name, form) => {
   const response = await send(form);
-  expect([response.status, await response.json()]).toEqual([
-    400,
-    expect.objectContaining({ error: 'invalid_request' }),
-  ]);
+  await expectInvalid(response);
 });

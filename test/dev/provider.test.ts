@@ -67,10 +67,3 @@ test.each([
   expect(response.headers.get('access-control-allow-origin')).toBe(allowed);
   expect(response.status).toBe(400);
 });
-
-test('wrong client secret → invalid_client', async () => {
-  const config = await start('https://api.example/');
-  const wrong = new client.Configuration(config.serverMetadata(), clientIds.service, 'wrong');
-  wrong[client.customFetch] = (url, { method, headers, body }) => call(url, { method, headers, body });
-  await expect(client.clientCredentialsGrant(wrong)).rejects.toMatchObject({ error: 'invalid_client' });
-});

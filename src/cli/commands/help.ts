@@ -80,11 +80,8 @@ function formatRows(rows: readonly (readonly [label: string, text: string])[], i
 }
 
 function wrap(text: string, indent: number): string {
-  const lines = [''];
-  for (const word of text.replaceAll('`', '').split(' ')) {
-    const line = lines.at(-1) ?? '';
-    if (line !== '' && indent + line.length + 1 + word.length > width) lines.push(word);
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
-  }
+  // A longer word has its own line.
+  const line = new RegExp(`\\S.{0,${width - indent - 1}}(?!\\S)|\\S+`, 'g');
+  const lines = text.replaceAll('`', '').match(line) ?? [];
   return lines.map((line) => ' '.repeat(indent) + line).join('\n');
 }

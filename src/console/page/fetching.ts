@@ -2,9 +2,7 @@ import { useEffect, useState } from './view.ts';
 
 export type Fetched<T> = T | 'loading' | 'missing';
 
-export interface Problem {
-  readonly problem: string;
-}
+export type Problem = Readonly<{ problem: string }>;
 
 /** Fetches a value for each path and revision. A value stays if the service does not respond to the next request. */
 export function useFetched<T>(path: string, revision = ''): Fetched<T> {

@@ -1,8 +1,6 @@
 import * as library from 'htm/preact/standalone';
 
-export interface View {
-  readonly type: unknown;
-}
+export type View = Readonly<{ type: unknown }>;
 
 interface Library {
   html(parts: TemplateStringsArray, ...values: readonly unknown[]): View;

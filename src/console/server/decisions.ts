@@ -24,11 +24,7 @@ interface Entry {
 }
 
 /** `change`: a decision has its checks, and also every other event. */
-interface Events {
-  readonly change: [];
-  readonly decisions: [StreamedDecisions];
-  readonly note: [Note];
-}
+type Events = Readonly<{ change: []; decisions: [StreamedDecisions]; note: [Note] }>;
 
 export type Decisions = ReturnType<typeof createDecisions>;
 

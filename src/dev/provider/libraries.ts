@@ -3,10 +3,7 @@ import { loadX509 } from '../../testing/certificate/self-signed.ts';
 import { LocalIdpFailure } from './failure.ts';
 
 /** The optional packages that only the local identity provider needs. */
-export interface Libraries {
-  readonly oidc: typeof import('oidc-provider');
-  readonly x509: typeof import('@peculiar/x509');
-}
+export type Libraries = Readonly<{ oidc: typeof import('oidc-provider'); x509: typeof import('@peculiar/x509') }>;
 
 // The supported major versions.
 const howToInstall =

@@ -3,10 +3,7 @@ import { promisify } from 'node:util';
 import { signCompact } from '../../core/jose/sign.ts';
 
 /** RS256 key. It never leaves this process. */
-export interface SigningKey {
-  readonly kid: string;
-  readonly privateKey: KeyObject;
-}
+export type SigningKey = Readonly<{ kid: string; privateKey: KeyObject }>;
 
 const generate = promisify(generateKeyPair);
 

@@ -60,8 +60,4 @@ export interface TriedRequest {
   readonly body: string;
 }
 
-export interface Tried {
-  readonly requests: readonly TriedRequest[];
-  readonly command: string;
-  readonly remark: string;
-}
+export type Tried = Readonly<{ requests: readonly TriedRequest[]; command: string; remark: string }>;

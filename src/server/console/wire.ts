@@ -23,10 +23,7 @@ export interface Decision {
   readonly ms: number;
 }
 
-export interface StreamedDecisions {
-  readonly decisions: readonly Decision[];
-  readonly dropped: number;
-}
+export type StreamedDecisions = Readonly<{ decisions: readonly Decision[]; dropped: number }>;
 
 export interface DecisionDetail {
   readonly decision: Decision;
@@ -75,12 +72,7 @@ export interface PastedRequest {
 export type PasteResult = { readonly problem: string } | { readonly requests: readonly PastedRequest[] };
 
 /** An event of the service, such as a reload or a fetch of keys. */
-export interface Note {
-  readonly at: string;
-  readonly level: 'info' | 'warn' | 'error';
-  readonly event: string;
-  readonly text: string;
-}
+export type Note = Readonly<{ at: string; level: 'info' | 'warn' | 'error'; event: string; text: string }>;
 
 export interface ConsoleState {
   readonly command: 'serve' | 'gate';

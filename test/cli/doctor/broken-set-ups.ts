@@ -18,10 +18,7 @@ import { type ProxyBend, startBentProxy } from './bent-proxy.ts';
 type Settings = Readonly<Record<string, string>>;
 
 /** Flags and settings of one run of `doctor`. */
-interface SetUp {
-  readonly args?: readonly string[];
-  readonly settings?: Settings;
-}
+type SetUp = Readonly<{ args?: readonly string[]; settings?: Settings }>;
 
 /** Resources of a set-up. */
 export interface Workshop {

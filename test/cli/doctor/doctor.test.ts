@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readFlags } from '../../../src/cli/commands/flags.ts';
 import { doctorChecks, findings, ok, problem } from '../../../src/cli/doctor/finding.ts';
-import { formatFindings } from '../../../src/cli/doctor/report.ts';
+import { formatFindings } from '../../../src/cli/doctor.ts';
 import { formatPage } from '../../../src/cli/explain/reason-page.ts';
 import { readTerminalStyle } from '../../../src/cli/terminal-style.ts';
 import { plainStyle } from '../../../src/explain/terminal-text.ts';
