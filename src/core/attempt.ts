@@ -1,7 +1,4 @@
-/**
- * Calls a function of the application, such as a listener. Returns what it returned, or `undefined` if it threw or returned a
- * promise. Those errors, also of the promise, are ignored: they must reach neither the request nor the process.
- */
+/** Calls a function of the application. Returns its result; `undefined` for a promise or an error, which is ignored. */
 export function attempt<A extends readonly unknown[], T>(
   run: ((...args: A) => T) | undefined,
   ...args: A

@@ -234,10 +234,7 @@ export function sectionOf({ row }: CheckRecord): string {
   return rows[row];
 }
 
-/**
- * One check. A list of checks is in the order in which authorization makes them. Authorization stops at the first that fails;
- * an explanation makes them all.
- */
+/** One check of a list. Authorization stops at the first that fails; an explanation makes them all. */
 export interface Check<Facts> {
   /** Names the check in an explanation. No other check has the same. */
   readonly id: CheckId;

@@ -57,10 +57,7 @@ const unverifiable = saying(token, "The access token's signature could not be ve
 const notAllowed = saying(denied, 'Access to this resource is not allowed.');
 const tokensUnavailable = saying(unavailable, 'Access tokens cannot be verified at the moment.');
 
-/**
- * Every reason a request can be refused for: a closed set. The wire shows `error` and `description`;
- * logs, metrics and tests show the reason itself. The order follows the order of the checks.
- */
+/** Every reason of a refusal, in the order of the checks. Clients see `error` and `description`; logs, the reason. */
 export const failures = {
   // Credentials
   missing_credentials: none`An access token is required.
@@ -288,10 +285,7 @@ export const failures = {
 /** The name of one row of {@link failures}. */
 export type Reason = keyof typeof failures;
 
-/**
- * Reasons that neither a resource server of the library nor an endpoint of the service has: reasons of the gate, of the
- * listener before authorization, of MCP endpoints and of the verifier of assertions.
- */
+/** Reasons only of the gate, of the listener before authorization, of MCP endpoints and of the verifier of assertions. */
 export const reasonsElsewhere: ReadonlySet<Reason> = new Set<Reason>([
   ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout', 'upload_timeout'] as const),

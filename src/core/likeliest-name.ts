@@ -2,10 +2,7 @@ const maxDistance = 2;
 /** Two letters of five are another word. */
 const lettersPerMistake = 3;
 
-/**
- * Returns the most similar name: at most two letters away, case apart, and one letter for names of five or fewer. Names of
- * fewer letters than `leastLength` are ignored.
- */
+/** Returns the most similar name, case apart: at most two mistakes, one per three letters. Ignores shorter ones. */
 export function findLikeliest(name: string, names: Iterable<string>, leastLength: number): string | undefined {
   let likeliest: string | undefined;
   let least = maxDistance + 1;

@@ -34,10 +34,7 @@ export interface Evidence {
   readonly scopes?: ReadonlySet<string>;
 }
 
-/**
- * A refused request as a value, with the members of {@link AccessError}. It is not an `Error`, because a refusal is a response
- * and not a fault: a stack trace would be the larger part of its cost. `instanceof AccessError` is true for it.
- */
+/** A refusal as a value, `instanceof AccessError` and no `Error`: a stack trace would be the larger part of its cost. */
 export class Refused {
   readonly name = 'AccessError';
   readonly reason: Reason;
@@ -59,7 +56,7 @@ export class Refused {
   }
 
   get message(): string {
-    return failures[this.reason].description;
+    return this.failure.description;
   }
 
   get failure(): Failure {

@@ -2,10 +2,7 @@ const maxLength = 160;
 /** Length of the shortest part of a secret that must not be shown. */
 const windowLength = 16;
 
-/**
- * Control characters, and invisible characters that change a line: bidirectional controls, zero-width characters, line
- * separators, unpaired surrogates.
- */
+/** Control characters and invisible ones: bidirectional controls, zero width, line separators, lone surrogates. */
 const hidden =
   /[\p{Cc}\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|[\u{e0000}-\u{e007f}]/gu;
 
@@ -49,10 +46,7 @@ export function toAscii(text: string): string {
 
 export type Withhold = (text: string) => string;
 
-/**
- * Creates the last guard before output: a string that shares 16 consecutive characters with a token, a proof or a cookie
- * is not shown. A claim may repeat a part of them.
- */
+/** Creates the last guard before output: hides a string that shares 16 consecutive characters with a secret. */
 export function createWithhold(secrets: readonly string[]): Withhold {
   const windows = new Set<string>();
   for (const secret of secrets) {

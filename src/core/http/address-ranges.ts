@@ -6,10 +6,7 @@ mapped.addSubnet('::ffff:0:0', mappedPrefix, 'ipv6');
 // Without a zone, which would be dropped silently: the entry would then cover more than it says.
 const entryGrammar = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/;
 
-/**
- * Parses addresses and CIDR ranges; an IPv4 entry covers the IPv4-mapped spelling of an address (`::ffff:10.0.0.1`). Throws
- * `TypeError` for an entry that is neither.
- */
+/** Parses addresses and CIDR ranges; IPv4 entries cover IPv4-mapped addresses. Throws `TypeError` for others. */
 export function parseRanges(entries: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const entry of entries) addEntry(list, entry);

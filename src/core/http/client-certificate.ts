@@ -6,20 +6,11 @@ import { Refused } from '../refused.ts';
 import { parseTrust, type Trust, trustsAll } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
-/**
- * Source of a client's certificate: the TLS connection itself, or the `Client-Cert` header (RFC 9440) of a trusted proxy that
- * ends TLS.
- */
+/** Source of client certificates: the TLS connection, or the `Client-Cert` header (RFC 9440) of a trusted proxy. */
 export type ClientCertificateSource = 'tls' | 'header';
 
-/**
- * Finds the thumbprint (`x5t#S256`, RFC 8705 §3.1) of the certificate that a client presented, if it did;
- * `bad_forwarded_header` if the header of a trusted proxy holds no certificate.
- */
-export type ReadClientCertificate = (
-  request: ResourceRequest,
-  connection: Connection | undefined,
-) => string | Refused | undefined;
+/** Finds the thumbprint (`x5t#S256`, RFC 8705 §3.1) of a certificate. Refuses a header of a trusted proxy without one. */
+type ReadClientCertificate = (request: ResourceRequest, connection?: Connection) => string | Refused | undefined;
 
 /** Maximum length of the header: a certificate has a few KiB. */
 const maxHeaderLength = 16_384;
@@ -29,13 +20,11 @@ const keptThumbprints = 256;
 const byteSequence = /^:((?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?):$/;
 
 /**
- * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is trusted from trusted
- * peers only, and ignored, unread, from others. Throws `TypeError` for a header without a trusted proxy, and for `tls` on
- * Cloudflare Workers.
+ * Creates the reader of client certificates. TLS has proven that the client holds the key; the header counts only from trusted
+ * peers. Throws `TypeError` for a header without a trusted proxy, and for `tls` on Cloudflare Workers.
  */
 export function createReadClientCertificate(source: ClientCertificateSource, trust: Trust): ReadClientCertificate {
   if (source === 'tls') return createReadFromTls();
-  if (source !== 'header') throw new TypeError('clientCertificate: write tls or header');
   if (trust === 'none') {
     throw new TypeError('clientCertificate: header is believed only from trusted proxies; name them in trustProxy');
   }

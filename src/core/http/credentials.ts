@@ -16,17 +16,10 @@ export interface Credentials {
 }
 
 const maxTokenLength = 16_384;
-const schemes: ReadonlyMap<string, Scheme> = new Map([
-  ['Bearer', 'Bearer'],
-  ['DPoP', 'DPoP'],
-  ['bearer', 'Bearer'],
-  ['dpop', 'DPoP'],
-]);
+const spellings = { Bearer: 'Bearer', DPoP: 'DPoP', bearer: 'Bearer', dpop: 'DPoP' } as const;
+const schemes: ReadonlyMap<string, Scheme> = new Map(Object.entries(spellings));
 
-/**
- * Reads the one Authorization header and the DPoP header (RFC 6750 §2.1, RFC 9449 §7.1). Tokens in the query or the body are
- * ignored (RFC 6750 §5.3). A refusal is returned, not thrown.
- */
+/** Reads the credentials (RFC 6750 §2.1, RFC 9449 §7.1), never of the query or the body (RFC 6750 §5.3). */
 export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials | Refused {
   const value = headers.get('authorization');
   if (value === null || value === '') return new Refused('missing_credentials');
@@ -54,15 +47,11 @@ export function acceptedSchemes(mode: DpopMode): readonly Scheme[] {
   return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
 }
 
-/** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
-export function parseAuthorizationScheme(name: string): Scheme | undefined {
-  return schemes.get(name) ?? schemes.get(name.toLowerCase());
-}
-
-/** The scheme that an Authorization header begins with, whatever follows. */
+/** The scheme that an Authorization header begins with, compared case-insensitively (RFC 9110 §11.1). */
 export function readScheme(value: string): Scheme | undefined {
   const space = value.indexOf(' ');
-  return parseAuthorizationScheme(space < 0 ? value : value.slice(0, space));
+  const name = space < 0 ? value : value.slice(0, space);
+  return schemes.get(name) ?? schemes.get(name.toLowerCase());
 }
 
 /** Reads the token after the scheme and 1*SP (RFC 9110 §11.4). */
@@ -73,9 +62,8 @@ function readToken(value: string, schemeEnd: number): string {
 }
 
 /**
- * Reports whether a value with commas is several headers joined into one: a later part starts its own credentials (only a
- * scheme, or a scheme and a space) instead of a parameter (`name=value`) of the first. Commas inside a quoted-string separate
- * nothing (RFC 9110 §5.6.4); an unclosed one is not a quoted-string.
+ * Reports whether a value with commas is several headers joined into one: a later part is only a scheme, or a scheme and a
+ * space, instead of a parameter (`name=value`). Commas inside a closed quoted-string separate nothing (RFC 9110 §5.6.4).
  */
 function isRepeated(value: string): boolean {
   return value

@@ -31,11 +31,7 @@ export function eventResponse(
 ): EventResponse {
   return {
     status,
-    headers: {
-      'cache-control': 'no-store',
-      ...(value !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    headers: { 'cache-control': 'no-store', ...(value && { 'content-type': 'application/json' }), ...headers },
     body: value === undefined ? '' : JSON.stringify(value),
   };
 }

@@ -18,19 +18,7 @@ export interface ExternalUrl {
 /** Finds the external URL of a request; `bad_host_header` or `bad_forwarded_header` if there is none. */
 export type ReadExternalUrl = (request: ResourceRequest, connection: Connection | undefined) => ExternalUrl | Refused;
 
-export interface ExternalUrlOptions {
-  readonly trust: Trust;
-  /** Origin, and prefix if there is one, that stand for whatever the request says. Default: what it says. */
-  readonly pinned?: string;
-}
-
 type UriScheme = 'http' | 'https';
-
-export interface Host {
-  /** Lower case; an IPv6 address in its brackets. */
-  readonly name: string;
-  readonly port: number | undefined;
-}
 
 const maxHostLength = 255;
 const maxPort = 65_535;
@@ -48,9 +36,10 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
 
 /**
  * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; headers of a trusted one must follow
- * their grammars. Throws `TypeError` for a malformed entry of `trust`, and a malformed `pinned`.
+ * their grammars. `pinned`: origin, and prefix, regardless of the request. Throws `TypeError` for a malformed entry or URL.
  */
-export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): ReadExternalUrl {
+export function createReadExternalUrl(options: { readonly trust: Trust; readonly pinned?: string }): ReadExternalUrl {
+  const { trust, pinned } = options;
   const isTrusted = parseTrust(trust);
   const parsed = pinned === undefined ? undefined : parseBaseUrl(pinned);
   const base = parsed && { ...parsed, pinned: parsed.origin + parsed.prefix };
@@ -73,11 +62,8 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
     // With a base they are ignored, but must be well-formed: no other reader may be misled.
     if (base !== undefined) return { ...base, path: base.prefix + target.path };
     const { prefix = '' } = forwarded;
-    return {
-      origin: formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host),
-      prefix,
-      path: prefix + target.path,
-    };
+    const origin = formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host);
+    return { origin, prefix, path: prefix + target.path };
   };
   return trust === 'none' ? rememberLast(read) : read;
 }
@@ -92,9 +78,7 @@ export function parseBaseUrl(text: string): Pick<ExternalUrl, 'origin' | 'prefix
 
 /** Caches the last result for a service with repeated URLs; only if Host is the only header that counts. */
 function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
-  let last:
-    | { readonly host: string; readonly target: string; readonly scheme: UriScheme; readonly url: ExternalUrl }
-    | undefined;
+  let last: { host: string; target: string; scheme: UriScheme; url: ExternalUrl } | undefined;
   return (request, connection) => {
     const { target } = request;
     const host = request.headers.get('host');
@@ -102,8 +86,7 @@ function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
     const scheme = schemeOf(connection);
     if (last !== undefined && host === last.host && target === last.target && scheme === last.scheme) return last.url;
     const url = read(request, connection);
-    if (url instanceof Refused) return url;
-    last = { host, target, scheme, url };
+    if (!(url instanceof Refused)) last = { host, target, scheme, url };
     return url;
   };
 }
@@ -112,14 +95,8 @@ function schemeOf(connection: Connection): UriScheme {
   return connection.encrypted === true ? 'https' : 'http';
 }
 
-interface Target {
-  readonly scheme: UriScheme;
-  readonly host: string;
-  readonly path: string;
-}
-
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
-function splitUrl(url: string): Target | Refused {
+function splitUrl(url: string): Refused | { readonly scheme: UriScheme; readonly host: string; readonly path: string } {
   // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served only over HTTP.
   const start = url.slice(0, url.indexOf('//') + 2).toLowerCase();
   const scheme = start === 'https://' ? 'https' : 'http';
@@ -128,15 +105,17 @@ function splitUrl(url: string): Target | Refused {
   const hier = cutPath(rest);
   const slash = hier.indexOf('/');
   // RFC 3986 §6.2.3: an empty path is `/`.
-  return slash < 0
-    ? { scheme, host: hier, path: '/' }
-    : { scheme, host: hier.slice(0, slash), path: hier.slice(slash) };
+  if (slash < 0) return { scheme, host: hier, path: '/' };
+  return { scheme, host: hier.slice(0, slash), path: hier.slice(slash) };
 }
 
 function cutPath(text: string): string {
   const end = text.search(/[?#]/);
   return end < 0 ? text : text.slice(0, end);
 }
+
+/** A host in lower case, an IPv6 address in its brackets. */
+type Host = { readonly name: string; readonly port: number | undefined };
 
 /** Parses host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. */
 export function parseHost(text: string): Host | undefined {
@@ -153,15 +132,9 @@ function formatOrigin(scheme: UriScheme, { name, port }: Host): string {
   return port === undefined || port === defaultPorts[scheme] ? `${scheme}://${name}` : `${scheme}://${name}:${port}`;
 }
 
-interface Forwarded {
-  readonly scheme?: UriScheme | undefined;
-  readonly host?: Host | undefined;
-  readonly prefix?: string | undefined;
-}
+const nothingForwarded = { scheme: undefined, host: undefined, prefix: undefined };
 
-const nothingForwarded: Forwarded = {};
-
-function readForwarded(headers: ResourceRequest['headers']): Forwarded | Refused {
+function readForwarded(headers: ResourceRequest['headers']) {
   const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseForwardedScheme);
   if (scheme instanceof Refused) return scheme;
   const host = parseHeader(headers, 'X-Forwarded-Host', parseHost);
@@ -182,14 +155,9 @@ function parseHeader<T>(
 }
 
 /** Traefik names the scheme of a WebSocket. */
-const forwardedSchemes: ReadonlyMap<string, UriScheme> = new Map([
-  ['http', 'http'],
-  ['https', 'https'],
-  ['ws', 'http'],
-  ['wss', 'https'],
-]);
+const spellings = { http: 'http', https: 'https', ws: 'http', wss: 'https' } as const;
+const forwardedSchemes: ReadonlyMap<string, UriScheme> = new Map(Object.entries(spellings));
 
-/** Parses X-Forwarded-Proto. */
 export function parseForwardedScheme(text: string): UriScheme | undefined {
   return forwardedSchemes.get(text.toLowerCase());
 }
@@ -219,10 +187,7 @@ export type IsTrusted = (address: string | undefined) => boolean;
 // A check against the list takes microseconds, and a deployment has few proxies.
 const maxRememberedPeers = 256;
 
-/**
- * Parses the trusted peers once. A list trusts no peer that it cannot see; an IPv4 entry covers the IPv4-mapped spelling of a
- * peer (`::ffff:10.0.0.1`). Throws `TypeError` for an entry that is neither an address nor a CIDR range.
- */
+/** Parses the trusted peers once. A list trusts no peer without an address. Throws `TypeError` for another entry. */
 export function parseTrust(trust: Trust): IsTrusted {
   if (trust === 'none') return () => false;
   if (trust === 'all') return () => true;
@@ -237,10 +202,7 @@ export type ReadClientAddress = (request: ResourceRequest, connection: Connectio
 /** Maximum number of addresses read from one X-Forwarded-For, from the end. */
 const maxHops = 32;
 
-/**
- * Creates the reader of the client's address. Each proxy adds the address that it saw, so the list is read from its end, for
- * as long as the peer that sent it is trusted. Anything else than an address ends the walk.
- */
+/** Reads X-Forwarded-For from its end while the sender is trusted: each proxy adds the address that it saw. */
 export function createReadClientAddress(trust: Trust): ReadClientAddress {
   if (trust === 'none') return (_, connection) => connection?.remoteAddress;
   const isTrusted = parseTrust(trust);

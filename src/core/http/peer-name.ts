@@ -7,8 +7,8 @@ const allGroups = 8;
 const prefixesOfIpv4: ReadonlySet<string> = new Set(['0:0:0:0:0:ffff', '64:ff9b:0:0:0:0']);
 
 /**
- * Returns the name under which everything that an address does is counted: an IPv4 address, also inside an IPv6 address, or
- * the /64 of an IPv6 address, which is what one client is usually assigned. Equal for all spellings. Empty without an address.
+ * Returns the name under which all that an address does is counted: an IPv4 address, even inside an IPv6 address, or the /64
+ * of an IPv6 address, which one client is usually assigned. Equal for all spellings. Empty without an address.
  */
 export function namePeer(address: string | undefined): string {
   if (address === undefined) return '';
@@ -20,13 +20,10 @@ export function namePeer(address: string | undefined): string {
   while (groups.length + last.length < allGroups) groups.push(0);
   groups.push(...last);
   const [high = 0, low = 0] = groups.slice(6);
-  const write = (to: number): string =>
-    groups
-      .slice(0, to)
-      .map((group) => group.toString(16))
-      .join(':');
-  if (prefixesOfIpv4.has(write(6))) return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
-  return `${write(networkGroups)}::/64`;
+  const written = groups.map((group) => group.toString(16));
+  const isIpv4 = prefixesOfIpv4.has(written.slice(0, 6).join(':'));
+  if (isIpv4) return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
+  return `${written.slice(0, networkGroups).join(':')}::/64`;
 }
 
 function readGroups(text: string): number[] {

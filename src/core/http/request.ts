@@ -23,18 +23,20 @@ export interface Connection {
   readonly remoteAddress?: string | undefined;
   /** Present and true on TLS. */
   readonly encrypted?: boolean | undefined;
-  /**
-   * The certificate that the client presented on TLS (RFC 8705): `raw` is its DER. Called if tokens may be bound to
-   * certificates.
-   */
+  /** The client's certificate on TLS (RFC 8705), `raw` in DER. Called if tokens may be bound to certificates. */
   getPeerCertificate?(): { readonly raw?: Uint8Array | undefined } | null | undefined;
 }
 
 const jwt = /eyJ[\w-]{8}[\w.-]*/g;
 
-/** Returns the path that the client sent, without its query; a token in it is masked. */
-export function readSentPath({ target, url }: ResourceRequest): string {
+/** Returns the path that the client sent, without its query. */
+export function cutSentPath({ target, url }: ResourceRequest): string {
   const sent = target ?? url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
-  const path = sent.slice(0, sent.search(/[?#]|$/));
+  return sent.slice(0, sent.search(/[?#]|$/));
+}
+
+/** Returns the path that the client sent, without its query; a token in it is masked. */
+export function readSentPath(request: ResourceRequest): string {
+  const path = cutSentPath(request);
   return path.includes('eyJ') ? path.replace(jwt, '***') : path;
 }

@@ -3,10 +3,7 @@ const likely = /^(?:[a-z][a-z\d]{1,9}(?:\+[a-z]{1,9})?:\/\/|unix:)/i;
 // After a colon, outside an IPv6 literal, only a port is surely not a password.
 const afterHost = /(?:[?#]|^:|(?<!\[[^\]]*):(?!\d{1,5}(?:[,/?#]|$))).*/s;
 
-/**
- * Formats a URL for output: hides all that can be user information, query or fragment. Takes any string that should be a
- * URL: the scheme, the host or the `@` may be missing.
- */
+/** Hides user information, query and fragment of a URL. Its scheme, host or `@` may be missing. */
 export function showUrl(text: string): string {
   // Before an @, what looks like a scheme can be a part of the password.
   const scheme = (text.includes('@') ? known : likely).exec(text)?.[0] ?? '';

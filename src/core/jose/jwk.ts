@@ -74,18 +74,11 @@ const maxExponentBytes = 8;
 const rocaPrimes: readonly number[] = [11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157];
 
 /** Bytes of an AKP key, by `alg` (FIPS 204, table 2). */
-const akpLengths: ReadonlyMap<unknown, number> = new Map([
-  ['ML-DSA-44', 1312],
-  ['ML-DSA-65', 1952],
-  ['ML-DSA-87', 2592],
-]);
+const akpBytes = { 'ML-DSA-44': 1312, 'ML-DSA-65': 1952, 'ML-DSA-87': 2592 };
+const akpLengths: ReadonlyMap<unknown, number> = new Map(Object.entries(akpBytes));
 
 /** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
-const curves: ReadonlyMap<unknown, number> = new Map([
-  ['P-256', 32],
-  ['P-384', 48],
-  ['P-521', 66],
-]);
+const curves: ReadonlyMap<unknown, number> = new Map(Object.entries({ 'P-256': 32, 'P-384': 48, 'P-521': 66 }));
 
 /** The y of every point of Ed25519 whose order divides 8, without the sign; 0 and 1 also as p and p + 1. */
 const smallOrder: ReadonlySet<string> = new Set([
@@ -128,10 +121,7 @@ export function isKeyFor({ kty, crv, alg }: JsonObject, algorithm: Algorithm): b
   return kty === algorithm.kty && (algorithm.crv === undefined || (kty === 'AKP' ? alg : crv) === algorithm.crv);
 }
 
-/**
- * Imports a JWK of a published key set, with the algorithms it may verify. Returns the defect if it is unusable. `kid` is
- * ignored.
- */
+/** Imports a published JWK, with the algorithms it may verify. Returns the defect if it is unusable. Ignores `kid`. */
 export function importJwk(jwk: unknown): VerificationKey | JwkFlaw {
   if (!isJsonObject(jwk)) return flaw('malformed', undefined);
   const { use, key_ops: operations, alg } = jwk;

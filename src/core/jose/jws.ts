@@ -25,19 +25,7 @@ export interface Algorithm {
 }
 
 /** `alg` of an access token: every one that can be allowed (RFC 7518 §3.1, RFC 8037 §3.1). */
-export type TokenAlg =
-  | 'RS256'
-  | 'RS384'
-  | 'RS512'
-  | 'PS256'
-  | 'PS384'
-  | 'PS512'
-  | 'ES256'
-  | 'ES384'
-  | 'ES512'
-  | 'EdDSA'
-  | 'Ed25519'
-  | MlDsa;
+export type TokenAlg = ProofAlg | 'RS384' | 'RS512' | 'PS384' | 'PS512' | 'ES512';
 
 type MlDsa = 'ML-DSA-44' | 'ML-DSA-65' | 'ML-DSA-87';
 
@@ -73,10 +61,7 @@ export const proofAlgorithms: readonly ProofAlg[] = [
 ];
 
 /** Two names of one algorithm (RFC 9864 §2.2): each allows both, for Ed25519 keys. */
-export const otherNames: ReadonlyMap<unknown, string> = new Map([
-  ['EdDSA', 'Ed25519'],
-  ['Ed25519', 'EdDSA'],
-]);
+export const otherNames: ReadonlyMap<unknown, string> = new Map(Object.entries({ EdDSA: 'Ed25519', Ed25519: 'EdDSA' }));
 
 const zeroKey = { kty: 'AKP', alg: 'ML-DSA-44', pub: 'A'.repeat(1750) };
 let verifiesAkp: boolean | undefined;
@@ -128,10 +113,7 @@ const maxKidLength = 256;
 /** Defect of a string that is not a compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
 
-/**
- * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object. Only the
- * payload may be empty: a JWS can sign nothing, and the caller reads the claims. Returns the defect if there is one.
- */
+/** Parses a compact JWS (RFC 7515 §7.1) of canonical base64url. Only the payload may be empty. Returns the defect if any. */
 export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   const dots = countDots(text);
   if (dots === 0) return 'opaque';

@@ -24,25 +24,19 @@ export function signCompact(header: JsonObject, claims: JsonObject, signer: Sign
   });
 }
 
-export interface CompactParts {
+export function writeCompact(parts: {
   readonly header: string | Uint8Array;
   readonly payload: string | Uint8Array;
   readonly sign: (input: Buffer) => Buffer;
-}
-
-export function writeCompact({ header, payload, sign: signInput }: CompactParts): string {
-  const input = `${encode(header)}.${encode(payload)}`;
-  return `${input}.${signInput(Buffer.from(input)).toString('base64url')}`;
+}): string {
+  const input = [parts.header, parts.payload].map((part) => Buffer.from(part).toString('base64url')).join('.');
+  return `${input}.${parts.sign(Buffer.from(input)).toString('base64url')}`;
 }
 
 /** The signature of these bytes, as `alg` makes it. */
 export function signBytes(input: Uint8Array, { alg, privateKey: key }: Signer): Buffer {
   const { digest, padding, saltLength } = findAlgorithm(alg);
   return sign(digest, input, { key, dsaEncoding: 'ieee-p1363', padding, saltLength });
-}
-
-function encode(part: string | Uint8Array): string {
-  return Buffer.from(part).toString('base64url');
 }
 
 /** Private key of this resource server: PEM, or a JWK (RFC 7517 §4). */
@@ -59,16 +53,12 @@ export type PrivateKey =
       readonly [member: string]: unknown;
     };
 
-export interface ReadPrivateKey {
-  readonly key: KeyObject;
-  readonly kid: string | undefined;
-  readonly alg: string | undefined;
-}
+export type ReadPrivateKey = ReturnType<typeof readPrivateKey>;
 
 const minModulusBits = 2048;
 
 /** Reads a private key. Throws `TypeError`, which does not repeat the key, for any other value and for RSA under 2048 bits. */
-export function readPrivateKey(name: string, value: PrivateKey): ReadPrivateKey {
+export function readPrivateKey(name: string, value: PrivateKey) {
   // An error could describe the key.
   const key = attempt(() => createPrivateKey(typeof value === 'string' ? value : { key: value, format: 'jwk' }));
   const { modulusLength = minModulusBits } = key?.asymmetricKeyDetails ?? {};

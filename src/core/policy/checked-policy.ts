@@ -4,7 +4,7 @@ import { refuseBy } from '../checks.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { checkMembers, refuseMember, refuseUndefined } from '../option-members.ts';
 import { Refused } from '../refused.ts';
-import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
+import type { CheckedPolicy, ReadClaims, Verdict } from '../token/token-policy.ts';
 import type {
   Combinable,
   Combination,
@@ -108,10 +108,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/**
- * Reads the result of a schema. Its messages may repeat the token: only the path is reported. Throws `TypeError` for an
- * invalid result, because then the claims are not known to match.
- */
+/** Reports only the path of an issue: messages may repeat the token. Throws `TypeError` for an invalid result. */
 function readResult(result: unknown): Verdict {
   const { issues } = Object(result) as { readonly issues?: unknown };
   if (issues === undefined) {
@@ -125,10 +122,7 @@ function readResult(result: unknown): Verdict {
   return new Refused('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }
 
-/**
- * All of the parts must hold, or one of them is enough. The verdicts are passed on without a promise if there is none: most
- * policies have no schema.
- */
+/** All parts must hold, or one of them. Without a schema there is no promise: most policies have none. */
 function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   checkMembers('policy', policy, ['mode', 'policies']);
   const { mode, policies } = policy as unknown as Combination; // its type hides them
@@ -137,12 +131,9 @@ function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   if (parts.length === 0) throw new TypeError('policy: allOf and anyOf take at least one policy');
   const hasSchema = parts.some((part) => part.hasSchema);
   // A client that requested the scopes of all alternatives would request more than it needs.
-  const scopes =
-    mode === 'all'
-      ? [...new Set(parts.flatMap((part) => part.scopes))]
-      : (parts.find((part) => part.scopes.length > 0)?.scopes ?? []);
+  const first = parts.find((part) => part.scopes.length > 0)?.scopes ?? [];
   return {
-    scopes,
+    scopes: mode === 'all' ? [...new Set(parts.flatMap((part) => part.scopes))] : first,
     hasSchema,
     made: { of: mode, parts },
     judge(facts) {
@@ -167,13 +158,13 @@ function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
 
 type Judged = Verdict | Promise<Verdict>;
 
+/** A refusal has ended the combination before. */
 function merge(before: Verdict, added: Verdict): Verdict {
   if (before === undefined || added === undefined) return before ?? added;
-  const [first, second] = [before as Given, added as Given]; // a refusal has ended the combination
-  if (!isJsonObject(first.claims) || !isJsonObject(second.claims)) {
-    throw new TypeError('policy: schemas in one allOf(…) must all give objects');
+  if ('claims' in before && 'claims' in added && isJsonObject(before.claims) && isJsonObject(added.claims)) {
+    return { claims: { ...before.claims, ...added.claims } };
   }
-  return { claims: { ...first.claims, ...second.claims } };
+  throw new TypeError('policy: schemas in one allOf(…) must all give objects');
 }
 
 /**

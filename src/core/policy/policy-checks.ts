@@ -15,46 +15,57 @@ type Require = (value: unknown, policy: Requirements) => readonly PolicyCheck[];
 
 /** The members of a policy, in the order of their checks. */
 export const requirements: Readonly<Record<keyof Requirements | 'claims', Require>> = {
-  audience: requireAudience,
-  scopes: requireScopes,
-  anyScope: requireAnyScope,
-  permissions: requirePermissions,
+  audience(value) {
+    const audience = readStrings('audience', listOf(value), textGrammar);
+    const audiences = new Set(audience);
+    return [
+      createCheck('policy_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
+        compare: ({ token }) => ({ expected: audience, received: token.claims.aud }),
+      }),
+    ];
+  },
+  scopes(value, { implies }) {
+    const scopes = readStrings('scopes', value);
+    const listGranting = readImplications(implies);
+    const granting = scopes.map((scope) => listGranting(scope));
+    const hasAll = (facts: PolicyFacts): boolean => {
+      for (const names of granting) if (!hasAny(facts, names)) return false;
+      return true;
+    };
+    return [createCheck('scopes', hasAll, describeScopes(scopes))];
+  },
+  anyScope(value, { implies }) {
+    const scopes = readStrings('anyScope', value);
+    const granting = readImplications(implies)(...scopes);
+    return [createCheck('any_scope', (facts) => hasAny(facts, granting), describeScopes(scopes))];
+  },
+  permissions(value) {
+    const expected = readStrings('permissions', value, textGrammar);
+    const find = ({ token: { claims, verifiedBy } }: PolicyFacts): unknown =>
+      findPermissions(claims, verifiedBy.issuer.permissionsClaim);
+    const hasAll = (facts: PolicyFacts): boolean => {
+      const held = find(facts);
+      return Array.isArray(held) && expected.every((permission) => held.includes(permission));
+    };
+    return [createCheck('permissions', hasAll, { compare: (facts) => ({ expected, received: find(facts) }) })];
+  },
   implies(value) {
     readImplications(value);
     return [];
   },
   actor: requireActor,
-  acr: requireAcr,
+  acr(_value, policy) {
+    const stepUp = readStepUp(policy);
+    return [
+      createCheck('acr', ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']), {
+        details: () => ({ stepUp }),
+        compare: ({ token }) => ({ expected: stepUp.acrValues, received: token.claims['acr'] }),
+      }),
+    ];
+  },
   maxAge: requireAge,
   claims: () => [],
 };
-
-function requireAudience(value: unknown): readonly PolicyCheck[] {
-  const audience = readStrings('audience', listOf(value), textGrammar);
-  const audiences = new Set(audience);
-  return [
-    createCheck('policy_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
-      compare: ({ token }) => ({ expected: audience, received: token.claims.aud }),
-    }),
-  ];
-}
-
-function requireScopes(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
-  const scopes = readStrings('scopes', value);
-  const listGranting = readImplications(implies);
-  const granting = scopes.map((scope) => listGranting(scope));
-  const hasAll = (facts: PolicyFacts): boolean => {
-    for (const names of granting) if (!hasAny(facts, names)) return false;
-    return true;
-  };
-  return [createCheck('scopes', hasAll, describeScopes(scopes))];
-}
-
-function requireAnyScope(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
-  const scopes = readStrings('anyScope', value);
-  const granting = readImplications(implies)(...scopes);
-  return [createCheck('any_scope', (facts) => hasAny(facts, granting), describeScopes(scopes))];
-}
 
 function hasAny({ token: { scopes } }: PolicyFacts, names: readonly string[]): boolean {
   for (const name of names) if (scopes.has(name)) return true;
@@ -65,56 +76,25 @@ function describeScopes(scopes: readonly string[]): Partial<Pick<PolicyCheck, 'd
   return { details: () => ({ scopes }), compare: ({ token }) => ({ expected: scopes, received: token.scopes }) };
 }
 
-function requirePermissions(value: unknown): readonly PolicyCheck[] {
-  const permissions = readStrings('permissions', value, textGrammar);
-  const find = ({ token: { claims, verifiedBy } }: PolicyFacts): unknown =>
-    findPermissions(claims, verifiedBy.issuer.permissionsClaim);
-  const hasAll = (facts: PolicyFacts): boolean => {
-    const held = find(facts);
-    return Array.isArray(held) && permissions.every((permission) => held.includes(permission));
-  };
-  return [
-    createCheck('permissions', hasAll, { compare: (facts) => ({ expected: permissions, received: find(facts) }) }),
-  ];
-}
-
-/** `acr` is one of these (RFC 9470). */
-function requireAcr(_value: unknown, policy: Requirements): readonly PolicyCheck[] {
-  const stepUp = readStepUp(policy);
-  return [
-    createCheck('acr', ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']), {
-      details: () => ({ stepUp }),
-      compare: ({ token }) => ({ expected: stepUp.acrValues, received: token.claims['acr'] }),
-    }),
-  ];
-}
-
 /** Requires that the user signed in at most `maxAge` seconds ago (RFC 9470). */
-function requireAge(value: unknown, policy: Requirements): readonly PolicyCheck[] {
+function requireAge(_value: unknown, policy: Requirements): readonly PolicyCheck[] {
   const stepUp = readStepUp(policy);
-  const maxAge = Number(value); // it was read
+  const { maxAge = 0 } = stepUp;
   const details = () => ({ stepUp });
-  return [
-    // A time in the future, or in milliseconds, would stay recent without end.
-    createCheck(
-      'auth_time',
-      ({ token: { claims, verifiedBy }, now }) =>
-        isTime(claims['auth_time']) && claims['auth_time'] <= now + verifiedBy.issuer.nbfTolerance,
-      { details },
-    ),
-    createCheck(
-      'auth_age',
-      ({ token: { claims, verifiedBy }, now }) =>
-        isTime(claims['auth_time']) && now - claims['auth_time'] <= maxAge + verifiedBy.issuer.expTolerance,
-      {
-        details,
-        compare: ({ token: { claims, verifiedBy }, now }) => ({
-          received: claims['auth_time'],
-          time: { now, past: maxAge + verifiedBy.issuer.expTolerance, ahead: verifiedBy.issuer.nbfTolerance },
-        }),
-      },
-    ),
-  ];
+  // A time in the future, or in milliseconds, would stay recent without end.
+  const isKnown = ({ token, now }: PolicyFacts): boolean => {
+    const { auth_time: time } = token.claims;
+    return isTime(time) && time <= now + token.verifiedBy.issuer.nbfTolerance;
+  };
+  const isRecent = ({ token, now }: PolicyFacts): boolean => {
+    const { auth_time: time } = token.claims;
+    return isTime(time) && now - time <= maxAge + token.verifiedBy.issuer.expTolerance;
+  };
+  const compare: PolicyCheck['compare'] = ({ token: { claims, verifiedBy }, now }) => {
+    const { expTolerance, nbfTolerance } = verifiedBy.issuer;
+    return { received: claims['auth_time'], time: { now, past: maxAge + expTolerance, ahead: nbfTolerance } };
+  };
+  return [createCheck('auth_time', isKnown, { details }), createCheck('auth_age', isRecent, { details, compare })];
 }
 
 /** Both checks state everything that is needed: a client that steps up does it once. */

@@ -17,10 +17,7 @@ export type Implications = Readonly<Record<string, readonly string[]>>;
 
 /** Requirements of a route for a valid access token; all must hold. Empty: any valid token is accepted. */
 export interface Requirements {
-  /**
-   * One of these must be in `aud`, in addition to one that the server accepts: for a server with several audiences, whose
-   * routes are not all for each of them. Compared byte for byte.
-   */
+  /** One of these must be in `aud` too, byte for byte: for a server whose routes are not all for each of its audiences. */
   readonly audience?: string | readonly string[];
   /** All of these must be elements of `scope`; compared exactly. */
   readonly scopes?: readonly string[];

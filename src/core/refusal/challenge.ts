@@ -61,10 +61,7 @@ export function quote(value: string): string {
 /** Path of the protected resource metadata (RFC 9728 §3). */
 export const metadataPath = '/.well-known/oauth-protected-resource';
 
-/**
- * Location of the metadata in challenges (RFC 9728 §5.1): a URL, or the URL of the request as the client sees it, for
- * programs that serve the metadata themselves under any host.
- */
+/** URL of the metadata in challenges (RFC 9728 §5.1); `request`: below the URL that the client sees. */
 export type MetadataLink = { readonly url: string } | 'request';
 
 const links = new WeakMap<object, MetadataLink>();

@@ -146,18 +146,15 @@ export function endAtExpiry(
   return watchToken(admitted, { end: () => attempt(close), now: options.now ?? admitted.now, until: 'expiry' });
 }
 
-/**
- * Follows the token of an open stream that an access admitted. Returns its refusal if it has ended since, otherwise the
- * function that stops this.
- */
+/** Follows the token of an open stream: its refusal if it has ended since, otherwise the function that stops this. */
 export function followAccess(
   access: Access<unknown>,
   options: Omit<TokenWatchOptions, 'now'>,
 ): (() => void) | Refused | undefined {
   const admitted = findAdmitted(access);
   if (admitted === undefined) return undefined;
-  const { now } = admitted;
-  return refuseEnded(admitted, { now, until: options.until }) ?? watchToken(admitted, { ...options, now });
+  const watch = { ...options, now: admitted.now };
+  return refuseEnded(admitted, watch) ?? watchToken(admitted, watch);
 }
 
 /** Cause for which an open stream ends with its token. */
@@ -182,10 +179,7 @@ interface TokenWatchOptions {
   readonly until: 'expiry' | 'revocation';
 }
 
-/**
- * Longest wait until the clock is read again, in seconds: it may have been set, or the host has slept. A timer of 2^31 ms or
- * more would fire immediately.
- */
+/** Maximum seconds until the clock is read again: it may have been set, or the host has slept. */
 const maxWait = 3600;
 
 /** Returns when a server starts to refuse a token, in seconds since the epoch. */

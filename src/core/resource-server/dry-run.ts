@@ -1,10 +1,6 @@
 /**
- * A dry run of the authorization: it calls the stages of the authorization (`judgement.ts`) in the same order, with a walk, and
- * goes on after a refusal as far as the next stage has inputs. It changes nothing: it caches no token, fetches no key, consumes
- * no proof and counts nothing.
- *
- * An explanation starts here. `steps` are in the order of `checks` (checks.ts), and the first failed step has the reason of
- * `judge`. `gathered` has the inputs of the steps.
+ * A dry run calls the stages of the authorization (`judgement.ts`) in the same order, with a walk, and goes on after a refusal
+ * as far as the next stage has inputs. It changes nothing: it caches no token, fetches no key and consumes no proof.
  */
 import type { CheckId } from '../checks.ts';
 import { AccessError } from '../failures.ts';
@@ -52,7 +48,7 @@ interface StageValues extends Partial<Record<CheckId, unknown>> {
 const resultOf = <Id extends keyof StageValues & CheckId>({ values }: Walk, id: Id) =>
   values.get(id) as StageValues[Id] | undefined; // the stage of this id has noted it
 
-/** Makes every step of an authorization. Rejects with errors of issuer resolvers and schemas. */
+/** Makes every step of an authorization, in the order of `checks`. Rejects with errors of issuer resolvers and schemas. */
 export async function dryRun(rules: JudgementRules, call: DryCall) {
   const walk = openWalk();
   const trusted = await walkRequest(walk, rules, call);

@@ -3,7 +3,7 @@ import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/ap
 import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
 import { readScheme } from '../http/credentials.ts';
 import type { ReadClientAddress } from '../http/external-url.ts';
-import { type ResourceRequest, readSentPath } from '../http/request.ts';
+import { cutSentPath, type ResourceRequest, readSentPath } from '../http/request.ts';
 import { showOutage } from '../keys/key-set-options.ts';
 import { Refused } from '../refused.ts';
 import { show, showComparison } from '../shown-comparison.ts';
@@ -41,9 +41,8 @@ function contextOf(refused: AccessError | Refused): FailureContext | undefined {
 }
 
 /** The path of a request. A segment that may be a token or an e-mail address is hidden. */
-function readPath({ target, url }: ResourceRequest): string {
-  const path = (target ?? url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')).replace(/[?#].*/s, '');
-  return path.replace(/[^/]{33,}|[^/]*(?:@|%40)[^/]*/gi, '…') || '/';
+function readPath(request: ResourceRequest): string {
+  return cutSentPath(request).replace(/[^/]{33,}|[^/]*(?:@|%40)[^/]*/gi, '…') || '/';
 }
 
 const maxMethod = 16;
@@ -87,10 +86,7 @@ export function readClientTrace({ headers }: Pick<ResourceRequest, 'headers'>): 
   return parent === null ? undefined : traceForm.exec(parent)?.[1];
 }
 
-/**
- * Records the decision on each request; without `record`, the caller does. Refuses every request while the audit is
- * unavailable.
- */
+/** Records each decision, unless the caller does (no `record`). Refuses all requests while the audit is unavailable. */
 export function auditDecisions(
   judge: Judge,
   audit: NonNullable<AnyServerOptions['audit']>,
@@ -128,10 +124,7 @@ export function auditDecisions(
   };
 }
 
-/**
- * The place where each copy of `@opentelemetry/api` 1.x keeps what an SDK has registered. It is read directly: loading
- * that package would take half of the time that this library takes to load, and who has an SDK has loaded it.
- */
+/** Where `@opentelemetry/api` 1.x keeps the SDK. Loading that package takes half the time of loading this library. */
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
 
@@ -161,10 +154,7 @@ export function noteRule(request: ResourceRequest, rule: string): void {
   if (findTracer() !== undefined) rules.set(request, rule);
 }
 
-/**
- * Runs an authorization in a span `authorize` that carries its outcome (`granted`, or the reason of the refusal), scheme,
- * verified issuer and rule.
- */
+/** Runs an authorization in a span `authorize` that carries its outcome, scheme, verified issuer and rule. */
 export function traceAuthorize<T>(request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
   const span = findTracer()?.startSpan('authorize');
   return span?.isRecording() ? traceIn(span, request, judge) : judge();

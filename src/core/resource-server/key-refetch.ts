@@ -12,18 +12,12 @@ export interface Sender {
   readonly connection: Connection | undefined;
 }
 
-/**
- * Seconds in which one client may cause one fetch for unknown keys. A key set allows three at once, then one in this time,
- * so that one client leaves fetches to others: they may have tokens with a new key.
- */
+/** Seconds between fetches of one client for unknown keys: a key set allows three at once, and others need them too. */
 const forcedEvery = 10;
 const maxClients = 1000;
 const joinsFetches = pickByPlatform({ workerd: false, others: true });
 
-/**
- * Creates the function that fetches the keys that a refused token lacked. It returns `undefined` for another cause, or if a
- * fetch is not allowed now. `now` returns seconds since the epoch.
- */
+/** Fetches the keys that a refused token lacked; `undefined` for another cause, or if no fetch is allowed now. */
 export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number) {
   const inFlight = new WeakMap<KeySet, Promise<void>>();
   const allowedFrom = new LRUCache<string, number>({ max: maxClients });
@@ -51,10 +45,7 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
   };
 }
 
-/**
- * Creates the function that verifies again once the keys are fetched; `undefined` if they are not. A first fetch may have
- * read them from a cache, where the token's key is not yet.
- */
+/** Verifies again after a fetch of the keys. The first may have read a cache, which lacks the token's key. */
 export function createVerifyAgain(refetch: ReturnType<typeof createRefetchKeys>, source: 'provider' | 'cache') {
   return <T>(refused: Refused, trusted: AccessTokenRules, sender: Sender & { readonly verify: () => T | Refused }) =>
     refetch(refused, trusted, sender)?.then(() => {

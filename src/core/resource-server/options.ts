@@ -54,10 +54,7 @@ export interface DpopOptions {
   readonly nonceDemand?: 'always' | 'after-start';
 }
 
-/**
- * Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. `keys`, `jwksUri` and
- * `insecure` are for `issuer`.
- */
+/** Options of a resource server: `issuer`, with `keys`, `jwksUri` and `insecure`, or `issuers`; an audience or `clientIds`. */
 export interface AnyServerOptions<S extends Subject = Subject>
   extends TokenRuleOptions,
     Pick<TrustedIssuer, 'keys' | 'jwksUri' | 'insecure'> {
@@ -94,19 +91,14 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
-  /**
-   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs must match it, regardless of Host
-   * and X-Forwarded-*. Default: the URL of the request.
-   */
+  /** Origin, and prefix, that DPoP proofs must match, as in `https://api.example`. Default: from the request. */
   readonly externalUrl?: string;
   /**
    * Source of client certificates for bound tokens (RFC 8705): `tls`, the connection to this server, or `header`, the
    * Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: none, and such tokens are refused.
    */
   readonly clientCertificate?: ClientCertificateSource;
-  /**
-   * Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. Default: opaque tokens are refused.
-   */
+  /** Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. Default: they are refused. */
   readonly introspection?: Introspection;
   /** Keys for encrypted tokens. Default: they are refused. */
   readonly decryption?: DecryptionOptions;
@@ -114,10 +106,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly isRevoked?: IsRevoked;
   /** Ends tokens before they expire: what `createRevocations` returned. Several servers may share it. Default: none. */
   readonly revocations?: Revocations;
-  /**
-   * Form of error bodies. Your own function is called once for each response that differs; if it fails, the form is `detail`.
-   * Default `detail`.
-   */
+  /** Form of error bodies. Your own function is called once for each response that differs. Default, and if it fails: `detail`. */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** Deviations of challenges and statuses from RFC 6750, for clients that depend on them. Default: none. */
   readonly refusalStyle?: RefusalStyle;
@@ -134,10 +123,7 @@ type Issuers =
   | { readonly issuer: string; readonly issuers?: OneOfTwo | undefined };
 type OneOfTwo = Unmade<'write issuer, or issuers with a list: one of the two'>;
 
-/**
- * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
- * issuer; all else has a default.
- */
+/** Options of {@link createResourceServer}. `audience` or `clientIds` may be in the rules of each issuer instead. */
 export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
   (
     | {

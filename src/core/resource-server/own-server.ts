@@ -7,10 +7,7 @@ export function recordServer(server: object, rules: JudgementRules): void {
   rulesOfServers.set(server, rules);
 }
 
-/**
- * Returns the rules of a resource server. Throws `TypeError` for a value that this copy of the package has not created: its
- * results mean nothing here, because each copy recognises only the access that it has granted itself.
- */
+/** Returns the rules of a server of this copy of the package: a copy recognises only its access. Else `TypeError`. */
 export function requireOwnServer(caller: string, server: unknown): JudgementRules {
   const rules = rulesOfServers.get(Object(server));
   if (rules !== undefined) return rules;

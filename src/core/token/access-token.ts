@@ -39,7 +39,6 @@ export interface IssuerRules extends ClaimRules {
   readonly permissionsClaim: PermissionsPath;
   /** Policy for every token of this issuer, before the policy of the route. */
   readonly policy?: CheckedPolicy | undefined;
-  /** Profile of the tokens beyond the rules of docs/behaviour.md §3. Default: none. */
   readonly profile?: TokenProfile | undefined;
 }
 
@@ -118,9 +117,8 @@ export const issuerChecks: readonly Check<{ readonly header: JsonObject; readonl
 ];
 
 /**
- * Verifies a JWT access token (RFC 9068 §4, RFC 8725): shape, JOSE header, issuer, key, signature, claims, in this order, so
- * that nothing costs a key look-up or a signature before it must. Synchronous: for a key that is not cached it is
- * `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
+ * Verifies a JWT access token (RFC 9068 §4, RFC 8725), in an order in which no key look-up and no signature is made in vain.
+ * Without I/O: the caller may fetch keys for the reasons in `missingKeys`. `now` is in seconds.
  */
 export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken | Refused {
   const { walk } = rules;
@@ -155,13 +153,7 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const refusal = walk?.refusal();
   if (refusal !== undefined) return refusal;
   const { jkt, certificate } = confirmation;
-  return {
-    claims: readRegistered(claims),
-    scopes,
-    jkt,
-    certificate,
-    verifiedBy,
-  };
+  return { claims: readRegistered(claims), scopes, jkt, certificate, verifiedBy };
 }
 
 /** The token as a JWS, not yet verified. */

@@ -17,10 +17,7 @@ export interface RegisteredClaims extends JsonObject {
   readonly aud?: string | readonly string[];
   /** Expiry, in seconds since the epoch. */
   readonly exp: number;
-  /**
-   * Time of issue, in seconds since the epoch. Always present in a JWT; an introspection endpoint may omit it (RFC 7662
-   * §2.2).
-   */
+  /** Time of issue, in seconds since the epoch. Only an introspection endpoint may omit it (RFC 7662 §2.2). */
   readonly iat?: number;
   /** The client that the token was issued to (RFC 9068 §2.2). Some providers name it in `azp` or `cid`. */
   readonly client_id?: string;
@@ -61,20 +58,15 @@ export interface ClaimFacts {
   readonly now: number;
 }
 
-/**
- * The checks, in the order of docs/behaviour.md §3: audience and client, times, subject, scope, the form of what handlers are given, kind. A
- * comparison with a missing time fails closed.
- */
+/** The checks, in the order of docs/behaviour.md §3. A comparison with a missing time fails closed. */
 export const claimChecks: readonly Check<ClaimFacts>[] = [
   createCheck('aud', ({ claims: { aud }, rules }) => isForUs(aud, rules), {
     compare: ({ claims: { aud }, rules }) => ({ expected: rules.audiences, received: aud }),
   }),
-  createCheck(
-    'client',
-    ({ claims, rules }) => isAcceptedClient(claims, rules),
-    // The client's name is an identity, and is logged only on request.
-    { compare: ({ rules: { clientIds } }) => ({ expected: clientIds }) },
-  ),
+  // The client's name is an identity, and is logged only on request.
+  createCheck('client', ({ claims, rules }) => isAcceptedClient(claims, rules), {
+    compare: ({ rules: { clientIds } }) => ({ expected: clientIds }),
+  }),
   createCheck('exp_present', ({ claims: { exp } }) => exp !== undefined),
   createCheck('exp_form', ({ claims: { exp } }) => isTime(exp)),
   // `exp` equal to now is expired (RFC 7519 §4.1.4).
@@ -159,10 +151,7 @@ function isScope(claims: JsonObject, scopeClaim: string | undefined): boolean {
   return scopeClaim !== undefined && Array.isArray(value) && value.every((each) => typeof each === 'string');
 }
 
-/**
- * Reports whether a token is an ID, refresh, logout or security-event token. Their hashes are of OpenID Connect Core
- * §3.3.2.11; Cognito writes `token_use`, Keycloak writes `typ`.
- */
+/** ID tokens have the hashes (OpenID Connect Core §3.3.2.11); Cognito writes `token_use`, Keycloak `typ`. */
 function isOtherKind(claims: JsonObject): boolean {
   for (const name of hashClaims) if (Object.hasOwn(claims, name)) return true;
   const { token_use: use, typ, events } = claims;
@@ -176,18 +165,10 @@ function isEvents(events: unknown): boolean {
   return names.length > 0 && names.every((name) => uriStart.test(name));
 }
 
-/** Nested `act` objects of one token, the outermost included. */
-const maxActors = 5;
-
 /** Reports whether `act` is absent, or an object with at most five actors in all. */
-function isActorChain({ act }: JsonObject): boolean {
-  let actor: unknown = act;
-  for (let depth = 0; depth <= maxActors; depth++) {
-    if (actor === undefined) return true;
-    if (!isJsonObject(actor) || depth === maxActors) return false;
-    actor = Object.hasOwn(actor, 'act') ? actor['act'] : undefined;
-  }
-  return false;
+function isActorChain({ act }: JsonObject, most = 5): boolean {
+  if (act === undefined) return true;
+  return isJsonObject(act) && most > 0 && (!Object.hasOwn(act, 'act') || isActorChain(act, most - 1));
 }
 
 /** A profile of tokens beyond the checks of every token: `rfc9068` requires all that RFC 9068 §2 does. */
@@ -217,10 +198,7 @@ export interface Confirmation {
 
 export type CertificateBinding = 'off' | 'on';
 
-/**
- * Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is checked after these. `presented`: thumbprint of
- * the client's certificate.
- */
+/** Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is checked after these. */
 export const certificateChecks: readonly Check<{ certificate: string | undefined; presented: string | undefined }>[] = [
   createCheck('certificate_presented', ({ presented }) => presented !== undefined),
   createCheck('certificate', ({ certificate, presented }) => presented === certificate),
@@ -242,10 +220,7 @@ const unbound: Confirmation = { jkt: undefined, certificate: undefined };
 /** base64url of 32 bytes. */
 const thumbprintLength = 43;
 
-/**
- * Reads `cnf`. A registered method that cannot be confirmed here is refused rather than ignored; other members are not
- * understood, so they are ignored (RFC 7800 §3.1). Returns the refusal.
- */
+/** Reads `cnf`. Refuses registered methods that cannot be confirmed here; ignores other members (RFC 7800 §3.1). */
 export function readConfirmation({ cnf }: JsonObject, certificates: CertificateBinding): Confirmation | Refused {
   if (cnf === undefined) return unbound;
   if (!isJsonObject(cnf)) return new Refused('malformed_cnf');

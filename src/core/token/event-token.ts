@@ -14,10 +14,7 @@ export interface EventTokenRules<I extends EventIssuer> {
 
 export type EventIssuer = Pick<IssuerRules, 'issuer' | 'keys' | 'algorithms'>;
 
-/**
- * Verifies a token that reports an event. Everything that costs nothing is compared first; a signature is checked only
- * after that. `unknown_kid` and `keys_unavailable` leave it to the caller to fetch keys.
- */
+/** Verifies the token of an event, its signature last. The caller fetches keys for the reasons in `missingKeys`. */
 export function verifyEventToken<I extends EventIssuer>(
   text: string,
   { findIssuer, types, accepts }: EventTokenRules<I>,
@@ -28,9 +25,8 @@ export function verifyEventToken<I extends EventIssuer>(
   if (claims instanceof Refused) return claims;
   const { header } = jws;
   const { typ, kid } = header;
-  if (!types.has(typeof typ === 'string' ? typ.toLowerCase() : typ === undefined ? undefined : '')) {
-    return new Refused('unsupported_typ');
-  }
+  const isTyped = typ === undefined || typeof typ === 'string';
+  if (!isTyped || !types.has(typ?.toLowerCase())) return new Refused('unsupported_typ');
   const issuer = findIssuer(claims);
   if (issuer instanceof Refused) return issuer;
   const badHeader = refuseByFirst(untypedChecks, { header, algorithms: issuer.algorithms });

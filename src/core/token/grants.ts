@@ -20,10 +20,7 @@ class Scopes extends Set<string> {
 
 const noScopes = new Scopes([]);
 
-/**
- * Reads the scopes of a verified token, from `scope` or the configured claim. The elements of an array are not split: that
- * would give a token scopes that its issuer did not write.
- */
+/** Reads the scopes of a verified token. Elements of an array are not split: that would add scopes. */
 export function readScopes(claims: JsonObject, scopeClaim: string | undefined): ReadonlySet<string> {
   const value = findClaim(claims, scopeClaim ?? 'scope');
   if (Array.isArray(value)) return new Scopes(value.filter((each) => typeof each === 'string'));
@@ -51,10 +48,7 @@ export function listPaths(path: PermissionsPath): readonly ClaimPath[] {
   return typeof path === 'object' && typeof path[0] === 'object' ? path : [path as ClaimPath]; // one path has strings only
 }
 
-/**
- * Returns the value of the one claim with permissions; of several claims, the elements of those that are arrays. A string is
- * one permission, never split: many providers write an array of one element as a string.
- */
+/** The value of one claim, or the elements of several. A string is one permission: many providers write so. */
 export function findPermissions(claims: JsonObject, path: PermissionsPath): unknown {
   const paths = listPaths(path);
   const find = (each: ClaimPath): unknown => {
@@ -94,7 +88,7 @@ export interface Actor {
 
 /** Returns the outermost actor of a verified token, without other members. */
 export function readActor(claims: JsonObject): Actor | undefined {
-  const act = Object.hasOwn(claims, 'act') ? claims['act'] : undefined;
+  const act = findClaim(claims, 'act');
   if (!isJsonObject(act)) return undefined;
   const members = (['sub', 'iss', 'client_id'] as const).filter(
     (name) => Object.hasOwn(act, name) && typeof act[name] === 'string',

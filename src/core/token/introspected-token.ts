@@ -25,10 +25,7 @@ function isLeftOut({ group }: Check<ClaimFacts>, answer: JsonObject, { audience 
   return group === 'aud' && answer['aud'] === undefined && audience === 'optional';
 }
 
-/**
- * Verifies the response about an active token (RFC 7662 §2.2) like the claims of a JWT: issuer if it is named, audience,
- * times, subject, scope, binding. A refusal is returned. `now` is in seconds.
- */
+/** Verifies the response about an active token (RFC 7662 §2.2) like the claims of a JWT. `now` is in seconds. */
 export function verifyIntrospectedToken(
   answer: JsonObject,
   rules: IntrospectionRules,

@@ -43,10 +43,9 @@ const bytesPerEntry = 1024;
 const bytesPerCharacter = 4;
 
 /**
- * Creates an empty cache of verified tokens; tokens that are not used make room for others first. Each is found by the end of
- * its signature, and then compared completely: a hash would cost four times as much. The time of the comparison reveals
- * nothing without the end of the signature. Refused tokens are never cached, and neither are tokens used once: they would evict
- * reused tokens, and long-lived objects are expensive for the garbage collector. `TypeError` for a bound under 1.
+ * Creates an empty LRU cache of verified tokens. Each is found by the end of its signature, and then compared completely: a
+ * hash would cost four times as much, and the time of the comparison reveals nothing without that end. Refused tokens are never
+ * cached. Tokens used once are not either: they would evict others, and cost the garbage collector time.
  */
 export function createTokenCache(options: TokenCacheOptions = {}) {
   checkOptionMembers<TokenCacheOptions>('tokenCache', options, { maxEntries: true, maxBytes: true });
@@ -58,10 +57,7 @@ export function createTokenCache(options: TokenCacheOptions = {}) {
   let misses = 0;
 
   return {
-    /**
-     * Returns a verified token that still holds: its rules are among those for `issuers`, its key is still published, and the
-     * clock agrees. Returns the refusal of a token that fails only by time.
-     */
+    /** Returns a token whose rules and key still hold, or its refusal if it fails only by time. */
     find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | Refused | undefined {
       const tail = token.slice(-tailLength);
       const entry = entries.get(tail);
@@ -75,16 +71,14 @@ export function createTokenCache(options: TokenCacheOptions = {}) {
         misses++;
         return undefined;
       }
-      const { verified } = entry;
-      const { claims, verifiedBy } = verified;
+      const { claims, scopes, verifiedBy } = entry.verified;
       const facts: ClaimFacts = { claims, rules: verifiedBy.issuer, now };
       // A separate loop: with only three functions, the runtime inlines them.
       for (const check of timeChecks) {
-        if (!check.passes(facts))
-          return refuseBy(check, facts).attest({ claims, kid: verifiedBy.kid, scopes: verified.scopes });
+        if (!check.passes(facts)) return refuseBy(check, facts).attest({ claims, kid: verifiedBy.kid, scopes });
       }
       hits++;
-      return verified;
+      return entry.verified;
     },
     issuerOf(token: string): string | undefined {
       const entry = entries.peek(token.slice(-tailLength));
@@ -123,10 +117,7 @@ const slots = 65_536;
 /** 48 bits of the signature. */
 const characters = 8;
 
-/**
- * Creates the function that reports whether the end of a signature came before, and records it, in 256 KiB. A slot holds the
- * latest signature that falls into it, by 32 bits: an old signature is evicted, and one in 65 536 is mistaken for another.
- */
+/** Creates the filter of signatures seen before, in 256 KiB: old ones are evicted, one in 65 536 is mistaken. */
 export function createSeenFilter(): (tail: string) => boolean {
   const marks = new Int32Array(slots);
   return (tail) => {

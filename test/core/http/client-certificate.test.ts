@@ -1,9 +1,6 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  type ClientCertificateSource,
-  createReadClientCertificate,
-} from '../../../src/core/http/client-certificate.ts';
+import { createReadClientCertificate } from '../../../src/core/http/client-certificate.ts';
 import type { Trust } from '../../../src/core/http/external-url.ts';
 import type { Connection } from '../../../src/core/http/request.ts';
 import { loadX509, makeLocalhostCertificate } from '../../../src/testing/certificate/self-signed.ts';
@@ -107,12 +104,6 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
 
   it('no trusted peer → TypeError', () =>
     expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/));
-
-  it('another source → TypeError', () => {
-    expect(() => createReadClientCertificate('socket' as ClientCertificateSource, 'all')).toThrow(
-      new TypeError('clientCertificate: write tls or header'),
-    );
-  });
 });
 
 describe('the connection', () => {

@@ -98,17 +98,15 @@ describe('importPublicJwk', () => {
     ['OKP on Ed448', 'unsupported_crv', { ...okpJwk, crv: 'Ed448' }],
     ['OKP without x', 'malformed', { ...okpJwk, x: undefined }],
     ['OKP with a long x', 'malformed', { ...okpJwk, x: modulus(33) }],
-  ])('%s → %s', (_, defect, jwk) => {
-    expect(importPublicJwk(jwk)).toMatchObject({ why: defect });
-  });
+  ])('%s → %s', (_, defect, jwk) => expect(importPublicJwk(jwk)).toMatchObject({ why: defect }));
 
-  it.each(['d', 'priv', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('the private member %s → private', (member) => {
-    expect(importPublicJwk({ ...rsaJwk, [member]: 'AQAB' })).toEqual({ why: 'private', member });
-  });
+  it.each(['d', 'priv', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'])('the private member %s → private', (member) =>
+    expect(importPublicJwk({ ...rsaJwk, [member]: 'AQAB' })).toEqual({ why: 'private', member }),
+  );
 
-  it.each(Object.keys(pairs) as Kind[])('a private %s → private', (kind) => {
-    expect(importPublicJwk(pairs[kind].privateKey.export({ format: 'jwk' }))).toMatchObject({ why: 'private' });
-  });
+  it.each(Object.keys(pairs) as Kind[])('a private %s → private', (kind) =>
+    expect(importPublicJwk(pairs[kind].privateKey.export({ format: 'jwk' }))).toMatchObject({ why: 'private' }),
+  );
 
   it.each([base64url(3), base64url(17), base64url(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)])(
     'RSA with e = %s → a key',
@@ -127,16 +125,16 @@ describe('importJwk', () => {
     ['P-384', ['ES384']],
     ['P-521', ['ES512']],
     ['Ed25519', ['EdDSA', 'Ed25519']],
-  ])('%s without alg → every algorithm that fits', (kind, algs) => {
-    expect(importJwk(publicJwk(kind))).toMatchObject({ algs: new Set(algs) });
-  });
+  ])('%s without alg → every algorithm that fits', (kind, algs) =>
+    expect(importJwk(publicJwk(kind))).toMatchObject({ algs: new Set(algs) }),
+  );
 
   it('alg → that algorithm alone', () =>
     expect(importJwk({ ...rsaJwk, alg: 'PS256' })).toMatchObject({ algs: new Set(['PS256']) }));
 
-  it.each(['EdDSA', 'Ed25519'])('alg %s → both names', (alg) => {
-    expect(importJwk({ ...okpJwk, alg })).toMatchObject({ algs: new Set(['EdDSA', 'Ed25519']) });
-  });
+  it.each(['EdDSA', 'Ed25519'])('alg %s → both names', (alg) =>
+    expect(importJwk({ ...okpJwk, alg })).toMatchObject({ algs: new Set(['EdDSA', 'Ed25519']) }),
+  );
 
   it.each(['n', 'e'])('zero octets before %s → the same key', (member) => {
     const padded = Buffer.concat([Buffer.alloc(2), Buffer.from(String(rsaJwk[member]), 'base64url')]);
@@ -160,9 +158,7 @@ describe('importJwk', () => {
     ['alg', { kty: 'AKP', pub: 'AQ' }],
     ['pub', { kty: 'AKP', alg: 'ML-DSA-44', pub: 'AQ' }],
     ['priv', { kty: 'AKP', alg: 'ML-DSA-44', pub: 'AQ', priv: 'AQ' }],
-  ])('a defect of %s → named', (member, jwk) => {
-    expect(importJwk(jwk)).toMatchObject({ member });
-  });
+  ])('a defect of %s → named', (member, jwk) => expect(importJwk(jwk)).toMatchObject({ member }));
 
   it('ML-DSA → a key where the runtime verifies it, otherwise an unsupported type', () => {
     const read = importJwk({ kty: 'AKP', alg: 'ML-DSA-65', pub: 'A'.repeat(2603) });
@@ -190,9 +186,7 @@ describe('importJwk', () => {
     ['alg that is no string', 'unknown_alg', { ...rsaJwk, alg: ['RS256'] }],
     ['alg of another type', 'alg_mismatch', { ...rsaJwk, alg: 'ES256' }],
     ['alg of another curve', 'alg_mismatch', { ...ecJwk, alg: 'ES384' }],
-  ])('%s → %s', (_, defect, jwk) => {
-    expect(importJwk(jwk)).toMatchObject({ why: defect });
-  });
+  ])('%s → %s', (_, defect, jwk) => expect(importJwk(jwk)).toMatchObject({ why: defect }));
 });
 
 describe('thumbprint', () => {

@@ -522,6 +522,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, dpop: { mode: 'on' } }, /^mode: write off or allowed or required/],
     [{ ...right, dpop: { replay: 'redis' } }, /^replay: write off, or a store/],
     [{ ...right, dpop: { nonces: true } }, /^nonces: write createNonces/],
+    [{ ...right, clientCertificate: 'socket' }, /^clientCertificate: write tls or header/],
     [{ ...right, tokenCache: 'on' }, /^tokenCache: write off, or an object/],
     [{ ...right, tokenCache: { maxEntries: 0 } }, /^tokenCache: /],
     [{ ...right, fetch: 'fetch' }, /^fetch: write a function/],

@@ -49,13 +49,8 @@ export function openIssuers(options: AnyServerOptions, given: Omit<IssuersParts,
   const { issuer, issuers = [], keys, jwksUri, insecure } = options;
   const parts: IssuersParts = { ...given, headers: new LRUCache({ max: keptHeaders }) };
   if (issuer !== undefined) {
-    const single = omitUndefined({
-      issuer: readIssuerName(issuer, insecure || jwksUri !== undefined),
-      keys,
-      jwksUri,
-      insecure,
-    });
-    return openFixedIssuers(options, [single], parts);
+    const name = readIssuerName(issuer, insecure || jwksUri !== undefined);
+    return openFixedIssuers(options, [omitUndefined({ issuer: name, keys, jwksUri, insecure })], parts);
   }
   return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openFoundIssuers(options, issuers, parts);
 }
@@ -69,10 +64,8 @@ function openKeys(
       emit &&
       ((event: KeySetEvent) =>
         emit(event.type === 'insecure' ? { type: 'insecure', issuer } : { type: 'keys', issuer, event }));
-    return resumeKeySet(
-      omitUndefined({ issuer, jwksUri, insecure, fetch, ca, staleSeconds, keyCache, onEvent }),
-      state,
-    );
+    const set = { issuer, jwksUri, insecure, fetch, ca, staleSeconds, keyCache, onEvent };
+    return resumeKeySet(omitUndefined(set), state);
   };
 }
 

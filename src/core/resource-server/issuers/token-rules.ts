@@ -52,10 +52,7 @@ export interface TokenRuleOptions {
    * `[['realm_access', 'roles'], ['resource_access', 'orders', 'roles']]`. Default `permissions`.
    */
   readonly permissionsClaim?: PermissionsPath;
-  /**
-   * `rfc9068`: tokens must have `typ` `at+jwt`, `sub`, `client_id` and `jti` too (RFC 9068 §2). Default: what the other
-   * options say.
-   */
+  /** `rfc9068`: tokens must have `typ` `at+jwt`, `sub`, `client_id` and `jti` too (RFC 9068 §2). Default: none. */
   readonly profile?: TokenProfile;
 }
 

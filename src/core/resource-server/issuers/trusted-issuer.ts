@@ -11,9 +11,7 @@ import { readTokenRules, type Subject, type TokenRuleOptions, tokenRuleMembers }
 export interface IssuerRuleOptions extends TokenRuleOptions {
   /** An issuer can require `sub` if the server leaves it optional; `optional` is only for such a server: handlers count on `sub`. */
   readonly subject?: Subject;
-  /**
-   * Policy for every token of this issuer, in addition to the route's; its schema gives the handler nothing. Default: none.
-   */
+  /** Policy for every token of this issuer, before the route's; its schema gives the handler nothing. Default: none. */
   readonly policy?: Policy<unknown>;
 }
 
@@ -46,10 +44,7 @@ export function isFixed(issuers: unknown): issuers is IssuerList {
 /** Location of an issuer's keys, if it came without keys. */
 export type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'>;
 
-export const ruleNames: readonly string[] = [
-  ...Object.keys(tokenRuleMembers),
-  'policy' satisfies keyof IssuerRuleOptions,
-];
+export const ruleNames = [...Object.keys(tokenRuleMembers), 'policy' satisfies keyof IssuerRuleOptions];
 
 const issuerNames = Object.keys({
   issuer: true,
@@ -65,10 +60,7 @@ interface DefaultRules {
   readonly rules?: ReturnType<typeof readTokenRules>;
 }
 
-/**
- * Reads one issuer; what its own rules do not say, `defaults` do. `openKeys` makes the key set of an issuer that came without
- * keys. Throws `TypeError` for what cannot work.
- */
+/** Reads one issuer, with `defaults` where its own rules say nothing. Throws `TypeError` for what cannot work. */
 export function readIssuer(
   entry: string | TrustedIssuer,
   defaults: DefaultRules,
@@ -89,10 +81,8 @@ export function readIssuer(
       "subject: an issuer can only require it; write subject: 'optional' among the options of the server",
     );
   }
-  const tokenRules =
-    entry.rules === undefined && defaults.rules !== undefined
-      ? defaults.rules
-      : readTokenRules({ ...defaults.options, ...rules });
+  const shared = entry.rules === undefined ? defaults.rules : undefined;
+  const tokenRules = shared ?? readTokenRules({ ...defaults.options, ...rules });
   const policy = rules.policy === undefined ? undefined : checkPolicy(rules.policy);
   if (insecure !== undefined && typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
   if (keys !== undefined && (jwksUri !== undefined || insecure !== undefined)) {
@@ -161,10 +151,7 @@ export function isDomain(text: string): boolean {
   return domain.test(text) && URL.canParse(`https://${text}/`);
 }
 
-/**
- * The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Plain http is for `insecure`
- * ones, and for those whose metadata is not fetched. Throws `TypeError`.
- */
+/** The issuer in full, or by domain. Plain http: only `insecure`, or without metadata to fetch. Throws `TypeError`. */
 export function readIssuerName(text: string, insecure = false): string {
   refuseDocumentUrl(text);
   const [, scheme] = full.exec(text) ?? [];
