@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { aims, judge, limits, unsettledPairs } from '../../tools/bench/aims.js';
 import { formatComparison } from '../../tools/bench/compare.js';
 import { runUndisturbed } from '../../tools/bench/measure.js';
+import { readResults } from '../../tools/bench/publish.js';
+import { formatReport } from '../../tools/bench/report.js';
 
 /** Measurements of one server and one workload, with these costs in µs, one a round. */
 const rounds = (costs: readonly (number | undefined)[]) =>
@@ -74,6 +76,10 @@ describe('the rows of aims', () => {
       expect([name, /^(?:http|gate|rules|pace)$/.test(command), covers.length > 0]).toEqual([name, true, true]);
     }
   });
+});
+
+it('the kept results, of a run with fewer servers → every table', () => {
+  for (const table of Object.values(formatReport(readResults()))) expect(table).not.toMatch(/undefined|NaN/);
 });
 
 describe('repeated measurements', () => {

@@ -40,7 +40,7 @@ const ratioTable = (rounds, { servers, ratios }) =>
   table(
     ['processor time', 'ratio', '95 % interval', 'rounds'],
     Object.entries(ratios)
-      .filter(([name]) => rounds[name].length > 0)
+      .filter(([name]) => rounds[name]?.length > 0)
       .map(([name, [above, below]]) => {
         const measured = estimate(rounds[name]);
         const compared = `${servers[above].label} : ${servers[below].label}`;
