@@ -19,7 +19,7 @@ async function pace(listener: RequestListener) {
   const source = { type: 'fixed', path: '/some/path', tokens: ['one', 'two'] };
   const kinds = [{ name: 'good', weight: 1, expect: [200], timed: true, source }];
   const stream = startStream({ port, connections: 32, rate: 1000, limit: 400, spins: true, kinds });
-  await vi.waitFor(() => expect(stream.done).toBe(true), { timeout: 60_000 });
+  await vi.waitFor(() => expect(stream.state().done).toBe(true), { timeout: 60_000 });
   return stream.stop();
 }
 

@@ -1,6 +1,6 @@
 // The aims as data: which rounds of a run say how far each is reached. What a row says is in statistics.js.
 
-import { decide, estimate, isSettled, leastRounds } from '../shared/statistics.js';
+import { byRound, decide, estimate, isSettled, leastRounds, ratiosOf } from '../shared/statistics.js';
 
 /** @typedef {readonly [server: string, workload: string]} Pair */
 /** @typedef {{ readonly least: number } | { readonly most: number }} Aim */
@@ -19,61 +19,31 @@ import { decide, estimate, isSettled, leastRounds } from '../shared/statistics.j
  * @property {(results: any) => readonly number[]} rounds one value a round
  */
 
-/** One figure of a server and a workload, at the place of its round. */
-const column = ({ http }, [server, workload], field = 'cpu') => {
-  const values = [];
-  for (const sample of http?.samples[server]?.[workload] ?? []) values[sample.round] = sample[field];
-  return values;
-};
-
-/** One value for each round that all columns have. */
-const combine = (columns, value) =>
-  Array.from(columns[0], (_, round) => columns.map((each) => each[round]))
-    .filter((each) => each.every((one) => one !== undefined))
-    .map((each) => value(each));
-
 const oneWorker = 'one worker on one processor';
 const http = /** @type {const} */ ({ command: 'http', covers: oneWorker });
 
-/**
- * Ratio of requests in the same processor time.
- *
- * @returns {Row}
- */
-const requests = (name, of, to, /** @type {number | undefined} */ least = undefined, more = {}) => ({
+/** Ratio of requests in the same processor time, or of processor times the other way round. @returns {Row} */
+export const requests = (name, of, to, /** @type {number | undefined} */ least = undefined, more = {}) => ({
   name,
   ...http,
   ...(least !== undefined && { aim: { least } }),
   pairs: [of, to],
-  rounds: (results) => combine([column(results, to), column(results, of)], ([below, above]) => below / above),
+  rounds: (results) => {
+    const [below, above] = [to, of].map(([server, workload]) => byRound(results.http?.samples[server]?.[workload]));
+    return ratiosOf(below, above);
+  },
   ...more,
 });
 
-/**
- * Ratio of processor times.
- *
- * @returns {Row}
- */
-const multiple = (name, of, to) => ({
-  name,
-  ...http,
-  pairs: [of, to],
-  rounds: (results) => combine([column(results, of), column(results, to)], ([above, below]) => above / below),
+/** A figure of the service by itself, from its own measurement. @returns {Row} */
+const figure = (name, most, read, more = {}) => ({
+  ...{ name, ...http, aim: { most }, pairs: [], digits: 0 },
+  rounds: ({ http: run }) => read(run?.figures ?? {}) ?? [],
+  ...more,
 });
 
-/**
- * A figure of the service by itself: whatever its own measurement gave.
- *
- * @returns {Row}
- */
-const figure = (name, most, rounds, more = {}) => ({ name, ...http, aim: { most }, pairs: [], rounds, ...more });
-
-/**
- * A ratio of the gate; `bench -- gate` returns its rounds by `key`. Without `least` it is a limit.
- *
- * @returns {Row}
- */
-const gate = (name, key, least, more = {}) => ({
+/** A ratio of the gate; `bench -- gate` returns its rounds by `key`. Without `least` it is a limit. @returns {Row} */
+const gate = (name, key, /** @type {number | undefined} */ least = undefined, more = {}) => ({
   name,
   command: 'gate',
   covers: oneWorker,
@@ -103,8 +73,8 @@ const rules = (name, size, upstreams = 1) => ({
 
 /** Ratio of the 99th percentiles of two proxies; empty if they were not measured. */
 export const paceRatio = ({ proxies = [] } = {}, name = 'proxy', other = 'nginx-plain') => {
-  const rounds = [name, other].map((wanted) => proxies.find((each) => each.name === wanted)?.p99 ?? []);
-  return combine(rounds, ([above, below]) => above / below);
+  const [above, below] = [name, other].map((wanted) => proxies.find((each) => each.name === wanted)?.p99 ?? []);
+  return ratiosOf(above, below);
 };
 
 /** @returns {Row} */
@@ -127,17 +97,9 @@ export const aims = [
   requests('warm : open endpoint', own('warm'), own('open'), 0.72),
   requests('cold : floor with one RS256 check', own('cold'), ['cold-floor', 'cold'], 1.15),
   requests('DPoP : floor with one ES256 check', own('dpop'), ['dpop-floor', 'dpop'], 1.1),
-  figure(
-    'start to listening, provider unreachable, ms',
-    120,
-    ({ http: run }) => run?.figures?.start?.milliseconds ?? [],
-    { digits: 0 },
-  ),
-  figure("import 'portcullis', ms", 35, ({ http: run }) => run?.figures?.import?.milliseconds ?? [], {
-    digits: 0,
-    covers: 'one process',
-  }),
-  figure('idle memory of the service, MiB', 46, ({ http: run }) => run?.figures?.memory?.idle ?? [], { digits: 0 }),
+  figure('start to listening, provider unreachable, ms', 120, ({ start }) => start?.milliseconds),
+  figure("import 'portcullis', ms", 35, (figures) => figures.import?.milliseconds, { covers: 'one process' }),
+  figure('idle memory of the service, MiB', 46, ({ memory }) => memory?.idle),
   requests('warm : HAProxy jwt_verify', own('warm'), ['haproxy', 'warm'], 2),
   requests('warm : Express + express-oauth2-jwt-bearer', own('warm'), ['express', 'warm'], 10, peer),
   requests('cold : Express + express-oauth2-jwt-bearer', own('cold'), ['express', 'cold'], 3, peer),
@@ -168,21 +130,16 @@ export const limits = [
   requests('malformed : open endpoint', own('malformed'), own('open')),
   pace('raw undici proxy : nginx without checks,', 'undici', 'nginx-plain'),
   pace('gate as the proxy : raw undici proxy,', 'proxy', 'undici'),
-  gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy', undefined),
-  gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy', undefined),
+  gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy'),
+  gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy'),
   requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
-  multiple('cost of the open endpoint, with a token : without a token', own('open-token'), own('open')),
-  {
-    name: 'cost of the warm endpoint, with the headers that a proxy sends to a gate : without them',
-    command: 'gate',
-    covers: oneWorker,
-    pairs: [],
-    rounds: ({ gate: run }) => run?.rounds.told ?? [],
-  },
-  multiple(
+  // The cost of the one is how many requests the other serves instead.
+  requests('cost of the open endpoint, with a token : without a token', own('open'), own('open-token')),
+  gate('cost of the warm endpoint, with the headers that a proxy sends to a gate : without them', 'told'),
+  requests(
     'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
-    ['keys-floor', 'dpop-keys'],
     ['dpop-floor', 'dpop'],
+    ['keys-floor', 'dpop-keys'],
   ),
 ];
 
@@ -212,13 +169,10 @@ export function judge(results, rows = aims) {
  */
 export function unsettledPairs(samples, rows = aims) {
   const results = { http: { samples } };
-  const pairs = rows
-    .filter((row) => {
-      if (row.pairs.length === 0) return false;
-      const rounds = row.rounds(results);
-      // What gave no round before gives none again.
-      return rounds.length > 0 && !isSettled(estimate(rounds), row.within);
-    })
-    .flatMap((row) => row.pairs);
+  const pairs = rows.flatMap((row) => {
+    const rounds = row.pairs.length === 0 ? [] : row.rounds(results);
+    // What gave no round before gives none again.
+    return rounds.length > 0 && !isSettled(estimate(rounds), row.within) ? row.pairs : [];
+  });
   return [...new Map(pairs.map((pair) => [pair.join(' '), pair])).values()];
 }

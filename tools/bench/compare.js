@@ -1,7 +1,7 @@
 // npm run bench -- compare REF: compares the processor time of this build and another commit, round by round.
 
-import { decide, estimateRatio, leastRounds, median, spread } from '../shared/statistics.js';
-import { unsettledPairs } from './aims.js';
+import { byRound, decide, estimateRatio, leastRounds, median, spread } from '../shared/statistics.js';
+import { requests, unsettledPairs } from './aims.js';
 import { measureGates } from './gate.js';
 import { formatGate } from './gate-report.js';
 import { comparedGates } from './gate-servers.js';
@@ -20,12 +20,6 @@ const full = { most: 20, seconds: 2, warmUpSeconds: 1.5, warmUps: 3, pace: 20_00
 const quick = { ...full, most: 6 };
 /** Formats the verdict of an interval of a ratio. */
 const verdicts = { met: 'faster', missed: 'slower', undecided: 'no difference shown' };
-
-const costs = (samples, name, workload) => {
-  const values = [];
-  for (const { round, cpu } of samples[name]?.[workload] ?? []) values[round] = cpu;
-  return values;
-};
 
 /** Prints a table; whether both builds did what they must. */
 export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], workload = [], rounds, seconds }) {
@@ -54,19 +48,7 @@ async function compareServices({ other, names, settings, say }) {
       here: servers.portcullis,
       there: { ...servers.portcullis, command: () => serviceWords('here', other.folder) },
     };
-    const rows = names.map(
-      (name) =>
-        /** @type {any} */ ({
-          pairs: [
-            ['here', name],
-            ['there', name],
-          ],
-          rounds: ({ http: { samples } }) => {
-            const [here, there] = ['here', 'there'].map((side) => costs(samples, side, name));
-            return there.flatMap((cost, round) => (here[round] === undefined ? [] : [cost / here[round]]));
-          },
-        }),
-    );
+    const rows = names.map((name) => requests(name, ['here', name], ['there', name]));
     const plan = (round, samples) => {
       if (round === 0) return rows.flatMap(({ pairs }) => pairs);
       return round < settings.most ? unsettledPairs(samples, rows) : [];
@@ -86,7 +68,7 @@ async function compareServices({ other, names, settings, say }) {
 /** One row a workload: what each needs, their ratio, and what its interval says. */
 export function formatComparison(samples, names) {
   const rows = names.flatMap((name) => {
-    const [here, there] = ['here', 'there'].map((side) => costs(samples, side, name));
+    const [here, there] = ['here', 'there'].map((side) => byRound(samples[side]?.[name]));
     const found = estimateRatio(there, here);
     if (found === undefined) return [];
     const [value, low, high] = [found.value, found.low, found.high].map((each) => each.toFixed(3));

@@ -3,7 +3,7 @@
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
 import { cpuTime, processors } from '../shared/processes.js';
-import { estimate, isSettled } from '../shared/statistics.js';
+import { byRound, estimate, isSettled, ratiosOf } from '../shared/statistics.js';
 import { formatGate } from './gate-report.js';
 import { gateRatios, gateServers, upstream } from './gate-servers.js';
 import { installPackages } from './install.js';
@@ -30,23 +30,20 @@ const tunnels = { count: 8, seconds: 0.6 };
  * @param {Record<string, { round: number, cpu: number }[]>} samples
  * @param {Record<string, readonly string[]>} ratios
  */
-export function ratiosOf(samples, ratios = gateRatios) {
-  const found = Object.entries(ratios).map(([name, [above, below]]) => [
-    name,
-    (samples[above] ?? []).flatMap(({ round, cpu }) => {
-      const other = (samples[below] ?? []).find((each) => each.round === round);
-      return other === undefined ? [] : [cpu / other.cpu];
-    }),
-  ]);
-  return Object.fromEntries(found);
-}
+const compareCosts = (samples, ratios) =>
+  Object.fromEntries(
+    Object.entries(ratios).map(([name, [above, below]]) => [
+      name,
+      ratiosOf(byRound(samples[above]), byRound(samples[below])),
+    ]),
+  );
 
 /** Plans the next round: all servers, or both sides of unsettled ratios. */
 function planRound(round, samples, { most, isLate, servers, ratios: compared }) {
   const all = Object.keys(servers);
   if (round === 0) return all;
   if (round >= most || isLate()) return [];
-  const ratios = ratiosOf(samples, compared);
+  const ratios = compareCosts(samples, compared);
   const open = Object.keys(ratios).filter((name) => ratios[name].length > 0 && !isSettled(estimate(ratios[name])));
   const names = open.flatMap((name) => compared[name]);
   const asked = names.flatMap((name) => servers[name].with ?? []);
@@ -105,7 +102,7 @@ export async function measureGates({ quick: isQuick, rounds, seconds, servers, r
   } finally {
     await scene.close();
   }
-  return { date: new Date().toISOString(), settings, samples, rounds: ratiosOf(samples, ratios) };
+  return { date: new Date().toISOString(), settings, samples, rounds: compareCosts(samples, ratios) };
 }
 
 /** Starts servers in order: a queried server before the server that queries it. */

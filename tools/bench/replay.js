@@ -1,6 +1,7 @@
 // The replay store in memory, filled: resident memory, and the time of an insert and of a duplicate.
 import { randomUUID } from 'node:crypto';
 import { createMemoryReplayStore } from '../../build/core/dpop/replay.js';
+import { quantile } from '../shared/statistics.js';
 
 const batch = 1_000;
 const windowSeconds = 300;
@@ -33,8 +34,8 @@ const measureSingly = (store, proofs) =>
 const repeat = (times, action) => Array.from({ length: times }, action);
 const summarise = (measured, samples) => {
   const sorted = samples.toSorted((a, b) => a - b);
-  const at = (share) => Math.round(sorted[Math.floor((sorted.length - 1) * share)]);
-  return { measured, median: at(0.5), p99: at(0.99), worst: at(1) };
+  const [median, p99, worst] = [0.5, 0.99, 1].map((share) => Math.round(quantile(sorted, share)));
+  return { measured, median, p99, worst };
 };
 const mebibytes = (bytes) => (bytes / 2 ** 20).toFixed(1);
 

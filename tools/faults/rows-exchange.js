@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort, listen, stop } from '../shared/network.js';
+import { findFreePort, holdsWithin, listen, stop } from '../shared/network.js';
 import { openGate, revoke, steadyRules } from './gate.js';
 import { startService } from './service.js';
 
@@ -93,11 +93,8 @@ const exchange = {
     const { counts } = endpoint;
     const second = await startSecond(scene);
     const known = { type: 'fixed', path, tokens: scene.mintMany(callers) };
-    const strangers = {
-      type: 'fixed',
-      path,
-      tokens: Array.from({ length: 50 }, (_, i) => scene.mint({ sub: `new|${i}` })),
-    };
+    const newTokens = Array.from({ length: 50 }, (_, i) => scene.mint({ sub: `new|${i}` }));
+    const strangers = { type: 'fixed', path, tokens: newTokens };
     const rate = Math.min(callers, Math.round(scene.undisturbed.rate * 0.5));
     const send = (stream, source, { rate: own = rate, expect = [200], port = scene.service.port } = {}) =>
       scene.send(stream, { port, rate: own, connections: 64, kinds: [{ name: stream, weight: 1, expect, source }] });
@@ -107,7 +104,7 @@ const exchange = {
     // On a busy host an exchange may take longer than its 3 s.
     await send('callers', known, { expect: [200, 503] });
     await scene.sleep(scene.pace(10, 3));
-    for (let tenths = 0; tenths < 300 && counts.size < callers; tenths++) await scene.sleep(0.1);
+    await holdsWithin(30, () => counts.size === callers, 100);
     const first = await scene.stopStream('callers');
     scene.demand(counts.size === callers, `exchanges of ${counts.size} callers`);
     scene.demand(sum() <= callers + refused(first), `${sum()} exchanges, and ${refused(first)} responses with 503`);
@@ -123,7 +120,7 @@ const exchange = {
     const reports = [await scene.stopStream('cached callers'), await scene.stopStream('new callers')];
     const late = refused(first) + refused(reports[0]);
     scene.demand(reports[1].statuses[200] > 0, 'no exchange after the endpoint was up again');
-    scene.demand(sum() <= callers + strangers.tokens.length + late, `${sum()} exchanges after the endpoint was down`);
+    scene.demand(sum() <= callers + newTokens.length + late, `${sum()} exchanges after the endpoint was down`);
 
     await revokeBetween(scene, 'between', counts);
     await send('second gate', known, { port: second.port });
@@ -155,19 +152,14 @@ async function startSecond(scene) {
 /** Revokes a caller while its exchange is in flight. */
 async function revokeBetween(scene, sub, counts) {
   const { endpoint, upstream } = scene.setup;
-  const headers = { authorization: `Bearer ${scene.mint({ sub })}` };
-  const ask = async () => {
-    const response = await fetch(`http://127.0.0.1:${scene.service.port}${path}`, { headers });
-    await response.body?.cancel();
-    return response.status;
-  };
+  const token = scene.mint({ sub });
   const holding = endpoint.hold(sub);
-  const first = ask();
+  const first = scene.request(path, token);
   const release = await holding;
   const { status } = await revoke(scene, { sub });
   release();
   scene.demand(status === 204, `the revocation got ${status}`);
-  const statuses = [await first, await ask()];
+  const statuses = [await first, await scene.request(path, token)];
   await sleep(100);
   scene.demand(statuses.join() === '401,401', `a token that was revoked during its exchange got ${statuses.join()}`);
   scene.demand(counts.get(sub) === 1 && !upstream.seen.callers.has(sub), 'a revoked caller reached the upstream');

@@ -1,13 +1,13 @@
 // Faults of the gate under load.
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort, listen, stop } from '../shared/network.js';
+import { findFreePort, holdsWithin, listen, stop } from '../shared/network.js';
 import { createUpstream, openGate, steadyRules } from './gate.js';
 import { isLevel, peaks } from './level.js';
 
 /** Seconds until a reload must be in force. */
 const reloadSeconds = 15;
+const metric = 'portcullis_rules_generation';
 
 /** The decisions of the service, and one rule that changes. */
 function makeRules(generation) {
@@ -30,14 +30,12 @@ const reloads = {
     for (let generation = 2; generation <= count + 1; generation++) {
       setup.write(issuer, makeRules(generation));
       service.signal('SIGHUP');
-      const isIn = await awaitGeneration(service, generation);
+      const isIn = await holdsWithin(reloadSeconds, async () => (await service.count(metric)) === generation, 0);
       scene.demand(isIn, `the rules of generation ${generation} are not in force`);
       if (!isIn) break;
       // After this reload no decision may use the old rules.
       for (let i = 0; i < 4; i++) {
-        const answer = await fetch(`http://127.0.0.1:${service.port}/comes`, { headers: { connection: 'close' } });
-        await answer.body?.cancel();
-        if (answer.status !== (generation % 2 === 0 ? 200 : 403)) wrong++;
+        if ((await scene.request('/comes')) !== (generation % 2 === 0 ? 200 : 403)) wrong++;
       }
     }
     const seconds = (performance.now() - startedAt) / 1000;
@@ -52,13 +50,6 @@ const reloads = {
     );
   },
 };
-
-async function awaitGeneration(service, generation) {
-  for (const end = performance.now() + reloadSeconds * 1000; performance.now() < end; ) {
-    if ((await service.count('portcullis_rules_generation')) === generation) return true;
-  }
-  return false;
-}
 
 /** Servers that fail, by the name of their row; each ends what `start` began. */
 const failures = {
@@ -150,13 +141,12 @@ const slowLogouts = {
     return { ...gate, environment: { ...environment, LOGOUT_CLIENTS: 'app', UPLOAD_TIMEOUT: String(bodySeconds) } };
   },
   async play(scene) {
-    const { port } = scene.service;
     await scene.begin({ share: 0.2 });
     const open = new Set();
     let refused = 0;
     const head = `POST /backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n`;
     const begin = () => {
-      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      const socket = scene.connect();
       open.add(socket);
       socket.once('close', () => open.delete(socket)).write(`${head}a`);
       socket.on('data', (part) => {
@@ -172,7 +162,9 @@ const slowLogouts = {
       pending = Math.max(pending, await scene.service.count('portcullis_requests_in_flight'));
       // One of the same address that is complete; few enough that invalid ones are not limited.
       if (tenths % 10 !== 0) continue;
-      statuses.add((await fetch(`http://127.0.0.1:${port}/backchannel-logout`, { method: 'POST', body })).status);
+      statuses.add(
+        (await fetch(`http://127.0.0.1:${scene.service.port}/backchannel-logout`, { method: 'POST', body })).status,
+      );
     }
     scene.faultEnds();
     scene.demand(pending <= waitingBodies + steadyConnections, `${pending} requests were pending`);

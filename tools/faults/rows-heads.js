@@ -1,8 +1,8 @@
 // Heads without end, bodies that the upstream does not read, and authenticated connections, at the gate as the proxy.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { holdsWithin } from '../shared/network.js';
 import { openGate } from './gate.js';
 
 /** MiB that a flood of 103 may cost. */
@@ -31,17 +31,16 @@ const flood = {
     /** Requests a flood. Resolves with the highest memory until the gate has taken it. */
     const request = async (mebibytes, read) => {
       Object.assign(flow, { bytes: 0, most: mebibytes * 2 ** 20 });
-      const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
+      const socket = scene.connect();
       if (read) socket.resume();
       else socket.pause();
       socket.write('GET /report HTTP/1.1\r\nHost: a\r\n\r\n');
       let most = 0;
-      const end = performance.now() + 120_000;
-      while (flow.bytes < flow.most && performance.now() < end) {
-        await sleep(20);
+      const isTaken = await holdsWithin(120, () => {
         most = Math.max(most, scene.service.memory());
-      }
-      scene.demand(flow.bytes >= flow.most, `only ${flow.bytes} bytes were taken from the upstream`);
+        return flow.bytes >= flow.most;
+      });
+      scene.demand(isTaken, `only ${flow.bytes} bytes were taken from the upstream`);
       socket.destroy();
       return most;
     };
@@ -89,10 +88,10 @@ const authenticated = {
       return String(chunk).split('\r\n\r\n')[1];
     };
     for (let i = 0; i < scene.pace(2000, 300); i++) {
-      const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
+      const socket = scene.connect();
       clients.push(socket);
       if ((await ask(socket, `Authorization: NTLM ${i}\r\n`)) !== `NTLM ${i}`) wrong++;
-      const stranger = connect(scene.service.port, '127.0.0.1').on('error', () => {});
+      const stranger = scene.connect();
       if ((await ask(stranger, '')) !== 'nobody') wrong++;
       stranger.destroy();
       open = Math.max(open, scene.setup.sockets.size);
@@ -102,9 +101,8 @@ const authenticated = {
     scene.demand(wrong === 0, `${wrong} responses were for another client's user`);
     scene.demand(open <= most + 1, `${open} connections, where the share of a peer is ${most}`);
     for (const socket of clients) socket.destroy();
-    const end = performance.now() + 10_000;
-    while (scene.setup.sockets.size > 0 && performance.now() < end) await sleep(20);
-    scene.demand(scene.setup.sockets.size === 0, 'connections are open after their clients have closed');
+    const areClosed = await holdsWithin(10, () => scene.setup.sockets.size === 0);
+    scene.demand(areClosed, 'connections are open after their clients have closed');
     scene.note(`at most ${open} connections were open; no client was served as another one's user`);
     scene.faultEnds();
   },
@@ -128,7 +126,7 @@ const unreadBodies = {
     // Without load, because its heap varies by more. The first one only loads the code.
     for (const [index, framing] of [length, length, 'Transfer-Encoding: chunked'].entries()) {
       const before = scene.service.memory();
-      const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
+      const socket = scene.connect();
       const chunk = framing.startsWith('T') ? `${bodyBytes.toString(16)}\r\n` : '';
       socket.write(`POST /report HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${chunk}`);
       let most = 0;

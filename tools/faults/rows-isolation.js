@@ -1,4 +1,5 @@
 // Whether what one client sends ever reaches another one.
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { signCompact } from '../../build/core/jose/sign.js';
 import { endChild, processors, startChild } from '../shared/processes.js';
@@ -58,9 +59,7 @@ function openWorld({ bench, provider, setup, issuer }) {
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       });
       createInterface({ input: running.child.stdout }).on('line', onLine);
-      const ended = running.ended.then((status) => Promise.reject(new Error(`the library ended with ${status}`)));
-      ended.catch(() => {});
-      const ports = await Promise.race([new Promise((resolve) => running.child.once('message', resolve)), ended]);
+      const [ports] = await running.orEnd(once(running.child, 'message'), 'the library');
       return { ports: Object.values(ports), stop: () => endChild(running) };
     },
   };

@@ -1,8 +1,8 @@
 // Tunnels, and event streams that end with their token, at the gate as the proxy.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { holdsWithin } from '../shared/network.js';
 import { createUpstream, openGate, revoke } from './gate.js';
 
 /** Milliseconds from the response to a cutoff until a stream that it refuses ends. */
@@ -40,18 +40,18 @@ const unread = {
     const { flows } = scene.setup;
     await scene.begin({ share: 0.1 });
     const sockets = Array.from({ length: scene.pace(200, 50) }, () => {
-      const socket = connect(scene.service.port, '127.0.0.1').on('error', () => {});
+      const socket = scene.connect();
       socket.pause();
       socket.write(request(scene.mint(), offer));
       return socket;
     });
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
-    while (flows.opened < sockets.length && seconds() < 30) await sleep(50);
+    const areOpen = await holdsWithin(30, () => flows.opened === sockets.length, 50);
     const openedAt = seconds();
-    scene.demand(flows.opened === sockets.length, `only ${flows.opened} offers reached the upstream`);
-    while (flows.open > 0 && seconds() < openedAt + unreadSeconds) await sleep(100);
-    scene.demand(flows.open === 0, `${flows.open} connections are still open after ${unreadSeconds} s`);
+    scene.demand(areOpen, `only ${flows.opened} offers reached the upstream`);
+    const areClosed = await holdsWithin(unreadSeconds, () => flows.open === 0, 100);
+    scene.demand(areClosed, `${flows.open} connections are still open after ${unreadSeconds} s`);
     scene.note(
       `closed ${(seconds() - openedAt).toFixed(0)} s after the last was opened; ${(flows.bytes / sockets.length / 2 ** 20).toFixed(1)} MiB of each body were taken, most by the kernel`,
     );
@@ -79,8 +79,7 @@ const cutoffs = {
     const streams = [];
     for (let i = 0; i < count; i++) {
       // Eight addresses: one has at most a quarter of the requests in flight.
-      const options = { port: scene.service.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (i % 8)}` };
-      const socket = connect(options).on('error', () => {});
+      const socket = scene.connect({ localAddress: `127.0.0.${2 + (i % 8)}` });
       socket.write(request(scene.mint({ sid: `s${i}`, client_id: 'streams' })));
       const head = once(socket, 'data');
       // The last chunk; the connection stays open for another request.

@@ -1,5 +1,7 @@
 // What a row plays in: a provider, the service before it, the load on it, and what is written down meanwhile.
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { holdsWithin } from '../shared/network.js';
 import { startProvider } from '../shared/provider.js';
 import { fetchBound } from './fetch-bound.js';
 import { startService } from './service.js';
@@ -98,15 +100,18 @@ export async function openScene(bench, setup) {
       await sleep(Math.max(0, seconds - scene.age()) * 1000);
     },
     /** Sends a token until the response has this status. Returns false if it does not within the seconds. */
-    async awaitStatus(token, status, seconds) {
-      const options = { headers: { authorization: `Bearer ${token}` } };
-      for (const end = performance.now() + seconds * 1000; performance.now() < end; await sleep(20)) {
-        const answer = await fetch(`http://127.0.0.1:${scene.service.port}/api/private`, options);
-        await answer.body?.cancel();
-        if (answer.status === status) return true;
-      }
-      return false;
+    awaitStatus: (token, status, seconds) =>
+      holdsWithin(seconds, async () => (await scene.request('/api/private', token)) === status),
+    /** Sends a request of its own. Resolves with the status. */
+    async request(path, token) {
+      const headers = { connection: 'close', ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+      const response = await fetch(`http://127.0.0.1:${scene.service.port}${path}`, { headers });
+      await response.body?.cancel();
+      return response.status;
     },
+    /** Opens a raw connection to the service, whose errors are ignored. */
+    connect: (options = {}) =>
+      connect({ port: scene.service.port, host: '127.0.0.1', ...options }).on('error', () => {}),
     /** Starts the load that every row has: `share` of the steady rate, and kinds of the row's own. */
     async begin({ share = 1, more = [] } = {}) {
       sampling = setInterval(() => samples.push(scene.service.memory()), sampleMilliseconds);

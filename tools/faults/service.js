@@ -1,6 +1,7 @@
 // The service in processes of its own, as `portcullis serve` runs it.
-import { setTimeout as sleep } from 'node:timers/promises';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { holdsWithin } from '../shared/network.js';
 import { endChild, processors, residentMemory, startChild } from '../shared/processes.js';
 import { audience } from './tokens.js';
 
@@ -48,11 +49,7 @@ export async function startService({
       else lines.push({ ...JSON.parse(part), seenAt: performance.now() });
     }
   });
-  const announced = new Promise((resolve) => child.on('message', resolve));
-  const ended = running.ended.then((status) => Promise.reject(new Error(`the service ended with ${status}`)));
-  ended.catch(() => {});
-  const { url, adminUrl } = await Promise.race([announced, ended]);
-
+  const [{ url, adminUrl }] = await running.orEnd(once(child, 'message'), 'the service');
   const countLines = (event) => lines.filter((line) => line.event === event).length;
 
   return {
@@ -70,20 +67,10 @@ export async function startService({
     },
     /** Seconds since it was started. */
     age: () => (performance.now() - startedAt) / 1000,
-    /** Waits until so many lines of an event were written; whether it came to that within the seconds. */
-    async awaitLines(event, count, seconds) {
-      for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
-        if (countLines(event) >= count) return true;
-      }
-      return countLines(event) >= count;
-    },
-    /** Waits until it is ready; whether it came to that within the seconds. */
-    async awaitReady(seconds) {
-      for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
-        if ((await fetch(`${adminUrl}/readyz`)).ok) return true;
-      }
-      return false;
-    },
+    /** Waits until N lines of an event were written; false if they were not within the seconds. */
+    awaitLines: (event, count, seconds) => holdsWithin(seconds, () => countLines(event) >= count),
+    /** Waits until it is ready; false if it is not within the seconds. */
+    awaitReady: (seconds) => holdsWithin(seconds, async () => (await fetch(`${adminUrl}/readyz`)).ok),
     /** The value of a metric without labels, now. */
     async count(name) {
       const text = await (await fetch(`${adminUrl}/metrics`)).text();

@@ -1,45 +1,7 @@
 import { makeRandom } from '../shared/statistics.js';
 
-const interesting = [
-  '',
-  '\0',
-  ' ',
-  '\t',
-  '\n',
-  '"',
-  '\\',
-  ',',
-  '.',
-  '/',
-  '..',
-  '//',
-  '%',
-  '%2e',
-  '%2F',
-  '=',
-  ':',
-  '@',
-  '[',
-  ']',
-  '{',
-  '}',
-  '#',
-  '?',
-  '\ufeff',
-  '\ud800',
-  'é',
-  '-',
-  '_',
-  '0',
-  '1e400',
-  '-1',
-  '9007199254740993',
-  'null',
-  'true',
-  '[]',
-  '{}',
-  'none',
-];
+const characters = '\0 \t\n"\\,./%=:@[]{}#?\ufeff\ud800é-_0';
+const interesting = ['', ...characters, ...'.. // %2e %2F 1e400 -1 9007199254740993 null true [] {} none'.split(' ')];
 const maxLength = 4096;
 
 /** A generator of numbers below a bound, the same for the same seed. */

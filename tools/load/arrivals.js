@@ -1,5 +1,5 @@
 // Clients that each open a connection, one after another, and send one request.
-import { connect } from 'node:net';
+import { openConnection } from './connection.js';
 
 const request = 'GET /api/public HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const tickMilliseconds = 5;
@@ -16,19 +16,17 @@ export function startArrivals(port, { rate }) {
   }, tickMilliseconds);
 
   function arrive() {
-    const socket = connect(port, '127.0.0.1', () => socket.write(request));
-    let received = '';
+    let last = 0;
     open++;
-    socket.on('data', (chunk) => {
-      received += chunk.subarray().toString('latin1');
-    });
-    socket.on('error', (error) => {
-      if ('code' in error && error.code === 'ECONNREFUSED') refused++;
-    });
-    socket.on('close', () => {
-      open--;
-      if (/^HTTP\/1\.1 200 [\s\S]*\}$/.test(received)) answered++;
-      else broken++;
+    openConnection(port, {
+      onReady: ({ send }) => send(request),
+      onAnswer: (_connection, status) => (last = status),
+      onClose(_connection, wasOpen) {
+        open--;
+        if (last === 200) answered++;
+        else broken++;
+        if (!wasOpen) refused++;
+      },
     });
   }
 

@@ -141,13 +141,11 @@ export function startStream({
   for (let i = 0; i < width; i++) connectOne();
 
   return {
-    /** True if `limit` was reached and all requests have responses. */
-    get done() {
-      return issued >= limit && pending() === 0;
-    },
-    counts: tally.counts,
-    expect(name, statuses) {
-      kindsByName.get(name).expect = statuses;
+    /** The counts, and `done`: true if `limit` was reached and all requests have responses. */
+    state: () => ({ done: issued >= limit && pending() === 0, ...tally.counts }),
+    /** Sets the expected statuses by kind. Requests in flight may also get the earlier ones. */
+    expect(statusesByKind) {
+      for (const [name, statuses] of Object.entries(statusesByKind)) kindsByName.get(name).expect = statuses;
     },
     replace(name, source) {
       kindsByName.get(name).next = openSource(source, host);

@@ -3,43 +3,13 @@
 /** Takes the place of the timers of this process; `restore` gives them back. Times are in seconds. */
 export function createSimulatedClock() {
   const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: nextTurn } = globalThis;
-  /** @type {{ at: number, order: number, act: () => void, isOff: boolean, unref(): void }[]} */
-  const heap = [];
+  /** The next one last; of two at the same time, the one that was started first. @type {{ at: number, act: () => void, isOff: boolean, unref(): void }[]} */
+  const timers = [];
   let time = 0;
-  let order = 0;
-
-  const isBefore = (a, b) => a.at < b.at || (a.at === b.at && a.order < b.order);
-  const swap = (i, j) => {
-    [heap[i], heap[j]] = [heap[j], heap[i]];
-  };
-
-  function push(timer) {
-    let i = heap.push(timer) - 1;
-    for (let parent = (i - 1) >> 1; i > 0 && isBefore(heap[i], heap[parent]); parent = (i - 1) >> 1) {
-      swap(i, parent);
-      i = parent;
-    }
-  }
-
-  function pop() {
-    const [first] = heap;
-    const last = heap.pop();
-    if (last === undefined || heap.length === 0) return first;
-    heap[0] = last;
-    for (let i = 0; ; ) {
-      const [left, right] = [2 * i + 1, 2 * i + 2];
-      let least = i;
-      if (left < heap.length && isBefore(heap[left], heap[least])) least = left;
-      if (right < heap.length && isBefore(heap[right], heap[least])) least = right;
-      if (least === i) return first;
-      swap(i, least);
-      i = least;
-    }
-  }
 
   const start = (act, milliseconds = 0) => {
-    const timer = { at: time + milliseconds / 1000, order: order++, act, isOff: false, unref() {} };
-    push(timer);
+    const timer = { at: time + milliseconds / 1000, act, isOff: false, unref() {} };
+    timers.splice(timers.findLastIndex(({ at }) => at > timer.at) + 1, 0, timer);
     return timer;
   };
   const stop = (timer) => {
@@ -58,13 +28,12 @@ export function createSimulatedClock() {
     /** Lets the time pass until then, one timer after the other. */
     async runUntil(end) {
       await settle();
-      while (heap.length > 0 && heap[0].at <= end) {
-        const { at } = heap[0];
-        time = at;
+      for (let next = timers.at(-1); next !== undefined && next.at <= end; next = timers.at(-1)) {
+        time = next.at;
         let hasActed = false;
-        while (heap.length > 0 && heap[0].at === at) {
-          const timer = pop();
-          if (timer.isOff) continue;
+        for (; timers.at(-1)?.at === time; ) {
+          const timer = timers.pop();
+          if (timer?.isOff !== false) continue;
           timer.act();
           hasActed = true;
         }

@@ -1,5 +1,5 @@
 // Ports on loopback, and conditions to await.
-import { randomInt } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,15 +41,28 @@ export async function stop(server) {
 }
 
 /**
- * Resolves when `holds` returns true. Rejects with `otherwise` after 15 s.
+ * Waits until `holds` returns true; an error counts as false. Resolves with false if it does not within the seconds.
  *
+ * @param {number} seconds
  * @param {() => boolean | Promise<boolean>} holds
  */
-export async function until(holds, otherwise = 'the condition did not come true') {
-  for (const deadline = performance.now() + 15_000; ; await sleep(20)) {
-    if (await Promise.resolve(holds()).catch(() => false)) return;
-    if (performance.now() > deadline) throw new Error(otherwise);
+export async function holdsWithin(seconds, holds, pause = 20) {
+  for (const deadline = performance.now() + seconds * 1000; ; await sleep(pause)) {
+    if (await Promise.resolve(holds()).catch(() => false)) return true;
+    if (performance.now() > deadline) return false;
   }
+}
+
+/** Resolves when `holds` returns true. Rejects with `otherwise` after 15 s. @param {() => boolean | Promise<boolean>} holds */
+export async function until(holds, otherwise = 'the condition did not come true') {
+  if (!(await holdsWithin(15, holds))) throw new Error(otherwise);
+}
+
+/** Returns the head of the response that accepts an upgrade to WebSocket (RFC 6455 §1.3). @param {string | undefined} key of the request */
+export function formatUpgrade(key) {
+  const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+  const lines = ['Connection: Upgrade', 'Upgrade: websocket', `Sec-WebSocket-Accept: ${accept}`];
+  return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`;
 }
 
 /** Reports whether a port accepts connections. */

@@ -32,12 +32,12 @@ if (process.env['VITEST'] === undefined) {
 }
 
 /**
- * Starts a process that ends with this one. `ended` settles with its exit code or the name of the signal; `processor` is a
- * list for `taskset`.
+ * Starts a process that ends with this one. `ended` settles with its exit code or the name of the signal; `orEnd` settles like a
+ * promise, or rejects if the process ends first. `processor` is a list for `taskset`.
  *
  * @param {readonly string[]} words
  * @param {any} options
- * @returns {{ pid: number | undefined, child: any, ended: Promise<any> }}
+ * @returns {{ pid: number | undefined, child: any, ended: Promise<any>, orEnd: <T>(awaited: Promise<T>, name: string) => Promise<T> }}
  */
 export function startChild(words, { processor, ...options }) {
   const isPinned = pinned && processor !== undefined;
@@ -52,7 +52,9 @@ export function startChild(words, { processor, ...options }) {
     });
   });
   ended.catch(() => living.delete(child));
-  return { pid: child.pid, child, ended };
+  const orEnd = (awaited, name) =>
+    Promise.race([awaited, ended.then((status) => Promise.reject(new Error(`${name} ended with ${status}`)))]);
+  return { pid: child.pid, child, ended, orEnd };
 }
 
 /** Sends SIGTERM, and SIGKILL after 12 s. Resolves with the exit code or the name of the signal. */
@@ -73,20 +75,18 @@ export function startHelper(program) {
     processor: processors.load,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const { child, ended } = helper;
+  const { child, orEnd } = helper;
   const pending = new Map();
   let next = 0;
   child.on('message', ({ id, reply }) => {
     pending.get(id)?.(reply);
     pending.delete(id);
   });
-  const failed = ended.then((status) => Promise.reject(new Error(`a helper process ended with ${status}`)));
-  failed.catch(() => {});
   const ask = (command, detail) => {
     const id = next++;
     const reply = new Promise((resolve) => pending.set(id, resolve));
     child.send({ id, command, detail });
-    return Promise.race([reply, failed]);
+    return orEnd(reply, 'a helper process');
   };
   return { ask, end: () => endChild(helper) };
 }

@@ -55,9 +55,7 @@ export async function startRedis(options = {}) {
 
   async function launch() {
     const started = startChild(words, { stdio: 'ignore', env });
-    const failed = started.ended.then(() => Promise.reject(new Error('redis-server has ended')));
-    failed.catch(() => {});
-    await Promise.race([until(isReady, 'redis-server does not respond'), failed]);
+    await started.orEnd(until(isReady, 'redis-server does not respond'), 'redis-server');
     return started;
   }
 

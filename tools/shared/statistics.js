@@ -75,18 +75,29 @@ export function estimate(values) {
   };
 }
 
+/** One figure of measurements, at the index of their rounds. @param {readonly any[]} [samples] */
+export function byRound(samples = [], field = 'cpu') {
+  const values = [];
+  for (const sample of samples) values[sample.round] = sample[field];
+  return values;
+}
+
 /**
- * The ratio of two columns that were measured in the same rounds, round by round. Rounds that only one of them has are
+ * The ratios of two columns that were measured in the same rounds, round by round. Rounds that only one of them has are
  * left out.
  *
  * @param {readonly (number | undefined)[]} above
  * @param {readonly (number | undefined)[]} below
  */
-export function estimateRatio(above, below) {
-  const ratios = above.flatMap((value, round) => {
+export const ratiosOf = (above, below) =>
+  above.flatMap((value, round) => {
     const other = below[round];
     return value === undefined || other === undefined ? [] : [value / other];
   });
+
+/** Estimates the ratio of two columns like {@link ratiosOf}; `undefined` without a common round. @type {(...columns: Parameters<typeof ratiosOf>) => Estimate | undefined} */
+export function estimateRatio(above, below) {
+  const ratios = ratiosOf(above, below);
   return ratios.length === 0 ? undefined : estimate(ratios);
 }
 

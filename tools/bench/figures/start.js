@@ -28,9 +28,7 @@ export async function timeStart({ folder = '.', node = process.execPath } = {}) 
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {
-    const ended = running.ended.then((status) => Promise.reject(new Error(`the service ended with ${status}`)));
-    ended.catch(() => {});
-    await Promise.race([once(running.child, 'message'), ended]);
+    await running.orEnd(once(running.child, 'message'), 'the service');
     return performance.now() - startedAt;
   } finally {
     await endChild(running);

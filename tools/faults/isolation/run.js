@@ -1,8 +1,8 @@
 // The targets of the clients, and one run against each.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { holdsWithin } from '../../shared/network.js';
 import { createTally, runClients } from './clients.js';
 import { kindsOf, writeRules } from './kinds.js';
 import { ownersOf } from './marker.js';
@@ -59,7 +59,9 @@ export async function runTarget(target, world, { requests, seed, first }) {
   const upstream = kinds === 'proxy' ? await startUpstream(tally.add) : undefined;
   let running;
   try {
-    running = command === 'library' ? await startLibrary() : await start();
+    running = await (command === 'library'
+      ? world.startLibrary({ argument: JSON.stringify({ issuer, audience, jwks }), onLine })
+      : start());
     if (running.adminUrl !== undefined) await awaitReady(running.adminUrl);
     let next = first;
     for (const port of running.ports) {
@@ -101,10 +103,6 @@ export async function runTarget(target, world, { requests, seed, first }) {
     });
   }
 
-  function startLibrary() {
-    return world.startLibrary({ argument: JSON.stringify({ issuer, audience, jwks }), onLine });
-  }
-
   /** The scope is another one than any route requires. */
   function sign(by, sub) {
     const now = Math.floor(Date.now() / 1000);
@@ -113,8 +111,6 @@ export async function runTarget(target, world, { requests, seed, first }) {
 }
 
 async function awaitReady(adminUrl) {
-  for (const end = performance.now() + readySeconds * 1000; performance.now() < end; await sleep(50)) {
-    if ((await fetch(`${adminUrl}/readyz`)).status === 200) return;
-  }
-  throw new Error('the service is not ready');
+  const isReady = await holdsWithin(readySeconds, async () => (await fetch(`${adminUrl}/readyz`)).ok, 50);
+  if (!isReady) throw new Error('the service is not ready');
 }

@@ -1,14 +1,10 @@
 // An upstream that reports what it received, and watches that no request holds the marker of two connections.
-import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listen } from '../../shared/network.js';
+import { formatUpgrade, listen } from '../../shared/network.js';
 import { fill, ownersOf } from './marker.js';
 import { digest } from './request.js';
-
-/** RFC 6455 §1.3. */
-const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /** Starts it on a free loopback port; `onDefect` gets each request that is not as one client has sent it. */
 export async function startUpstream(onDefect) {
@@ -119,10 +115,7 @@ export async function startUpstream(onDefect) {
     }
     // Late: what the gate has read meanwhile must still belong to this client.
     await sleep(1 + (received % 25));
-    const accept = createHash('sha1').update(`${incoming.headers['sec-websocket-key']}${webSocketId}`).digest('base64');
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    );
+    socket.write(formatUpgrade(incoming.headers['sec-websocket-key']));
     socket.write(head);
     socket.on('data', (bytes) => {
       watch(bytes.toString('latin1'));
