@@ -19,7 +19,7 @@ const provider = await useTestProvider();
 
 /** Posts pasted input to the console, as its page does. */
 function post(
-  { admin, cookie }: Pick<OpenedConsole<unknown>, 'admin' | 'cookie'>,
+  { admin, cookie }: Pick<OpenedConsole, 'admin' | 'cookie'>,
   body: string,
   { type = 'text/plain', origin = new URL(admin).origin } = {},
 ): Promise<Answer> {

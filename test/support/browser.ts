@@ -1,4 +1,4 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core';
 import { requireProgram } from './programs.ts';
 import { words } from './words.ts';
 
@@ -19,19 +19,10 @@ export function startBrowser(): Promise<Browser> {
 }
 
 /** One page, and what its browser has complained of. */
-export interface OpenedPage {
-  readonly page: Page;
-  /** Errors of scripts, and what the content security policy has stopped. */
-  readonly problems: readonly string[];
-  close(): Promise<void>;
-}
+export type OpenedPage = Awaited<ReturnType<typeof openPage>>;
 
-/** Opens a page in a new context. */
-export async function openPage(
-  browser: Browser,
-  url: string,
-  options: BrowserContextOptions = {},
-): Promise<OpenedPage> {
+/** Opens a page in a new context. `problems`: errors of scripts, and what the content security policy has stopped. */
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({ viewport: { width: 1240, height: 860 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);

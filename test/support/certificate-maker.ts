@@ -1,6 +1,8 @@
-import './reflect.ts';
-import { webcrypto } from 'node:crypto';
-import {
+import { KeyObject, webcrypto } from 'node:crypto';
+import { loadX509 } from '../../src/testing/certificate/self-signed.ts';
+import type { ClientCertificate, TestCertificates, TestValidity } from './tls.ts';
+
+const {
   AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -10,9 +12,7 @@ import {
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509CertificateGenerator,
-} from '@peculiar/x509';
-import type { ClientCertificate, TestCertificates, TestValidity } from './tls.ts';
-
+} = await loadX509();
 const day = 86_400_000;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
@@ -70,7 +70,7 @@ export async function makeTestCertificates(
   return {
     ca: authority.toString('pem'),
     cert: server.toString('pem'),
-    key: await exportPrivateKey(serverKeys.privateKey),
+    key: exportPrivateKey(serverKeys.privateKey),
   };
 }
 
@@ -90,14 +90,13 @@ export async function makeClientCertificate(
     },
     webcrypto,
   );
-  return { cert: certificate.toString('pem'), key: await exportPrivateKey(keys.privateKey) };
+  return { cert: certificate.toString('pem'), key: exportPrivateKey(keys.privateKey) };
 }
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 }
 
-async function exportPrivateKey(key: webcrypto.CryptoKey): Promise<string> {
-  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key)).toString('base64');
-  return `-----BEGIN PRIVATE KEY-----\n${pkcs8.replace(/.{1,64}/g, '$&\n')}-----END PRIVATE KEY-----\n`;
+function exportPrivateKey(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: 'pkcs8', format: 'pem' }).toString();
 }

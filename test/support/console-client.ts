@@ -1,28 +1,24 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { DecisionDetail, StreamedDecisions } from '../../src/server/console/wire.ts';
+import { makeFolder } from '../../tools/shared/folder.js';
 import { send } from './http-client.ts';
 
 /** A folder for the file of the key. */
-export interface KeyFolder {
-  readonly file: string;
-  /** The settings that turn the console on. */
-  readonly environment: Readonly<Record<string, string>>;
-  readKey(): Promise<string>;
-  close(): Promise<void>;
-}
+export type KeyFolder = ReturnType<typeof makeKeyFolder>;
 
 /** Makes a folder for the key of one console. */
-export async function makeKeyFolder(): Promise<KeyFolder> {
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-console-'));
+export function makeKeyFolder() {
+  const folder = makeFolder('console');
   const file = join(folder, 'key');
   return {
     file,
-    environment: { CONSOLE: 'on', CONSOLE_KEY_FILE: file },
-    readKey: async () => (await readFile(file, 'utf8')).trim(),
+    /** The settings that turn the console on. */
+    environment: { CONSOLE: 'on', CONSOLE_KEY_FILE: file } as Readonly<Record<string, string>>,
+    readKey: () => readFileSync(file, 'utf8').trim(),
     close: () => rm(folder, { recursive: true, force: true }),
   };
 }
@@ -35,26 +31,24 @@ export async function enterConsole(adminUrl: string, key: string): Promise<strin
   return cookie;
 }
 
-/** A service with its console, and the cookie of a user who has signed in. */
-export interface OpenedConsole<Service> {
-  readonly folder: KeyFolder;
-  readonly service: Service;
-  /** URL of the admin listener. */
-  readonly admin: string;
-  /** Header lines. */
-  readonly cookie: readonly [name: 'Cookie', value: string];
-  close(): Promise<void>;
+interface Watchable {
+  readonly adminUrl: string | undefined;
+  stop(): Promise<unknown>;
 }
 
+/** A service with its console, and the cookie of a user who has signed in. */
+export type OpenedConsole<Service extends Watchable = Watchable> = Awaited<ReturnType<typeof openConsole<Service>>>;
+
 /** Opens a service with its console by its settings, and signs in. */
-export async function openConsole<Service extends { readonly adminUrl: string | undefined; stop(): Promise<unknown> }>(
+export async function openConsole<Service extends Watchable>(
   open: (environment: KeyFolder['environment']) => Promise<Service>,
-): Promise<OpenedConsole<Service>> {
-  const folder = await makeKeyFolder();
+) {
+  const folder = makeKeyFolder();
   const service = await open(folder.environment);
   const admin = service.adminUrl ?? '';
+  const cookie = ['Cookie', await enterConsole(admin, folder.readKey())] as const;
   return {
-    ...{ folder, service, admin, cookie: ['Cookie', await enterConsole(admin, await folder.readKey())] },
+    ...{ folder, service, admin, cookie },
     async close() {
       await service.stop();
       await folder.close();
@@ -63,25 +57,14 @@ export async function openConsole<Service extends { readonly adminUrl: string | 
 }
 
 /** Like {@link openConsole}, for the tests of a group. */
-export async function useConsole<Service extends { readonly adminUrl: string | undefined; stop(): Promise<unknown> }>(
-  open: (environment: KeyFolder['environment']) => Promise<Service>,
-): Promise<OpenedConsole<Service>> {
-  const opened = await openConsole(open);
+export async function useConsole<Service extends Watchable>(...parameters: Parameters<typeof openConsole<Service>>) {
+  const opened = await openConsole(...parameters);
   afterAll(opened.close);
   return opened;
 }
 
-/** A page that watches, seen by its bytes. */
-export interface ConsoleStream {
-  /** Everything that was streamed so far. */
-  text(): string;
-  /** Resolves when a decision with this id, or request id, was streamed. */
-  until(id: string): Promise<void>;
-  close(): void;
-}
-
-/** Opens the stream of decisions. */
-export async function openStream(adminUrl: string, cookie: string): Promise<ConsoleStream> {
+/** Opens the stream of decisions: a page that watches, seen by its bytes. */
+export async function openStream(adminUrl: string, cookie: string) {
   let text = '';
   let look = (): void => {};
   const outgoing = request(new URL('/console/api/events', adminUrl), { headers: { cookie }, agent: false });
@@ -97,16 +80,14 @@ export async function openStream(adminUrl: string, cookie: string): Promise<Cons
     });
   });
   return {
+    /** Everything that was streamed so far. */
     text: () => text,
-    until: (id) =>
-      new Promise((resolve) => {
+    /** Resolves when a decision with this id, or request id, was streamed. */
+    until: (id: string) =>
+      new Promise<void>((resolve) => {
         look = () => {
-          if (
-            readDecisions(text).some(({ decisions }) =>
-              decisions.some((each) => [each.id, each.requestId].includes(id)),
-            )
-          )
-            resolve();
+          const decisions = readDecisions(text).flatMap((each) => each.decisions);
+          if (decisions.some((each) => [each.id, each.requestId].includes(id))) resolve();
         };
         look();
       }),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { Agent as HttpAgent, request as requestHttp } from 'node:http';
+import { once } from 'node:events';
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from './proofs.ts';
@@ -24,32 +25,10 @@ export interface Call {
 }
 
 /** A response. */
-export interface Answer {
-  readonly status: number;
-  /** `WWW-Authenticate`. */
-  readonly challenge: string | undefined;
-  /** `DPoP-Nonce`. */
-  readonly nonce: string | undefined;
-  /** `Retry-After`. */
-  readonly retryAfter: string | undefined;
-  /** `X-Request-Id`, which is also in the log line of the request. */
-  readonly id: string | undefined;
-  readonly body: string;
-}
+export type Answer = Awaited<ReturnType<DpopClient['call']>>;
 
 /** A client with its own key, which sends exactly the given input. */
-export interface DpopClient {
-  /** Thumbprint of its key. */
-  readonly jkt: string;
-  /** Creates a proof for an access token; the target can override its members. */
-  prove(token: string, target: ProofTarget): string;
-  /** The headers of a call under the DPoP scheme. */
-  headers(token: string, target: ProofTarget): Readonly<Record<'authorization' | 'dpop', string>>;
-  /** Sends a request, on a connection that is kept. Rejects where the connection breaks. */
-  call(url: string, call?: Call): Promise<Answer>;
-  /** Closes its connections. */
-  close(): void;
-}
+export type DpopClient = ReturnType<typeof createDpopClient>;
 
 /** Options of the client. */
 export interface DpopClientOptions {
@@ -63,11 +42,12 @@ export interface DpopClientOptions {
 const connections = { keepAlive: true, timeout: 1000 };
 
 /** Creates a client with a new key. */
-export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}): DpopClient {
+export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}) {
   const key = makeProofKey(alg);
   const plain = new HttpAgent(connections);
   const secure = new HttpsAgent({ ...connections, ...(ca !== undefined && { ca }) });
 
+  /** Creates a proof for an access token; the target can override its members. */
   const prove = (token: string, target: ProofTarget): string => {
     const { url, method = 'GET', nonce, jti = randomUUID(), iat = Math.floor(Date.now() / 1000) } = target;
     const claims = { jti, htm: method, htu: url, iat, ath: hashToken(token), nonce };
@@ -75,30 +55,31 @@ export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}):
   };
 
   return {
+    /** Thumbprint of its key. */
     jkt: thumbprintOf(key.jwk),
     prove,
-    headers: (token, target) => ({ authorization: `DPoP ${token}`, dpop: prove(token, target) }),
-    call(url, { method = 'GET', headers = {} } = {}) {
-      const isSecure = url.startsWith('https:');
-      const request = isSecure ? requestHttps : requestHttp;
-      const agent = isSecure ? secure : plain;
-      return new Promise((resolve, reject) => {
-        const outgoing = request(url, { method, headers, agent, family: 4 }, (response) => {
-          const read = (name: string): string | undefined => response.headersDistinct[name]?.join(', ');
-          text(response).then((body) => {
-            resolve({
-              status: response.statusCode ?? 0,
-              challenge: read('www-authenticate'),
-              nonce: read('dpop-nonce'),
-              retryAfter: read('retry-after'),
-              id: read('x-request-id'),
-              body,
-            });
-          }, reject);
-        });
-        outgoing.on('error', reject).end();
-      });
+    /** The headers of a call under the DPoP scheme. */
+    headers: (token: string, target: ProofTarget) => ({
+      authorization: `DPoP ${token}`,
+      dpop: prove(token, target),
+    }),
+    /** Sends a request, on a connection that is kept. Rejects where the connection breaks. */
+    async call(url: string, { method = 'GET', headers = {} }: Call = {}) {
+      const [request, agent] = url.startsWith('https:') ? [requestHttps, secure] : [requestHttp, plain];
+      const outgoing = request(url, { method, headers, agent, family: 4 }).end();
+      const [response] = (await once(outgoing, 'response')) as [IncomingMessage]; // the one argument of the event
+      const read = (name: string): string | undefined => response.headersDistinct[name]?.join(', ');
+      return {
+        status: response.statusCode ?? 0,
+        challenge: read('www-authenticate'),
+        nonce: read('dpop-nonce'),
+        retryAfter: read('retry-after'),
+        /** Also in the log line of the request. */
+        id: read('x-request-id'),
+        body: await text(response),
+      };
     },
+    /** Closes its connections. */
     close() {
       plain.destroy();
       secure.destroy();

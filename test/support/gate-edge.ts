@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterAll } from 'vitest';
+import { formatUpgrade, listen, stop } from '../../tools/shared/network.js';
 import { type Edge, edges, type ProxyServer, startEdge } from './proxy-server.ts';
 import type { TestCertificates } from './tls.ts';
 
@@ -11,8 +10,6 @@ export const gateEdgeNames = ['nginx', 'caddy', 'haproxy'] as const;
 
 export type GateEdgeName = (typeof gateEdgeNames)[number];
 
-/** RFC 6455 §1.3. */
-const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const folder = new URL('../../deploy/gate/', import.meta.url);
 /** Files of each proxy. */
 export const gateEdgeFiles: Readonly<Record<GateEdgeName, readonly string[]>> = {
@@ -42,18 +39,7 @@ export interface Received {
 }
 
 /** A server that says what it received, and takes it down. */
-export interface RecordingUpstream {
-  /** `127.0.0.1:port`. */
-  readonly address: string;
-  readonly received: Received[];
-  /** The response; default 200 with the received request in JSON. */
-  answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Takes over a request before its body is read, and then returns `true`. Default: none. */
-  intercept: ((incoming: IncomingMessage, outgoing: ServerResponse) => boolean) | undefined;
-  /** Responds to an upgrade instead, and then returns `true`. Default: each is accepted. */
-  interceptUpgrade: ((socket: Duplex) => boolean) | undefined;
-  close(): Promise<void>;
-}
+export type RecordingUpstream = Awaited<ReturnType<typeof startRecordingUpstream>>;
 
 /** Starts an upstream for the tests of a file, and closes it after them. */
 export async function useUpstream(): Promise<RecordingUpstream> {
@@ -74,15 +60,19 @@ export function lastHeaders({ received }: RecordingUpstream): Readonly<Record<st
 }
 
 /** Starts an upstream on a loopback port. Default: a free one. */
-export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingUpstream> {
+export async function startRecordingUpstream(chosenPort = 0) {
   const received: Received[] = [];
   const upstream = {
+    received,
+    /** The response; default 200 with the received request in JSON. */
     answer: (_incoming: IncomingMessage, outgoing: ServerResponse): void => {
       outgoing.writeHead(200, { 'content-type': 'application/json' });
       outgoing.end(JSON.stringify(received.at(-1)));
     },
-    intercept: undefined as RecordingUpstream['intercept'],
-    interceptUpgrade: undefined as RecordingUpstream['interceptUpgrade'],
+    /** Takes over a request before its body is read, and then returns `true`. Default: none. */
+    intercept: undefined as ((incoming: IncomingMessage, outgoing: ServerResponse) => boolean) | undefined,
+    /** Responds to an upgrade instead, and then returns `true`. Default: each is accepted. */
+    interceptUpgrade: undefined as ((socket: Duplex) => boolean) | undefined,
   };
   const server = createServer({ maxHeaderSize: 32_768 }, (incoming, outgoing) => {
     if (upstream.intercept?.(incoming, outgoing) === true) return;
@@ -100,21 +90,11 @@ export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingU
   server.on('upgrade', ({ method = '', url = '', rawHeaders, headers }: IncomingMessage, socket: Duplex) => {
     received.push({ method, target: url, rawHeaders: [...rawHeaders], body: '' });
     if (upstream.interceptUpgrade?.(socket) === true) return;
-    const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${webSocketId}`).digest('base64');
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-    );
+    socket.write(formatUpgrade(headers['sec-websocket-key']));
     socket.on('error', () => {}).pipe(socket);
   });
-  await new Promise<void>((resolve) => server.listen(chosenPort, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // it listens on TCP
   return Object.assign(upstream, {
-    address: `127.0.0.1:${port}`,
-    received,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    address: `127.0.0.1:${await listen(server, chosenPort)}`,
+    close: () => stop(server),
   });
 }

@@ -1,4 +1,4 @@
-import { request as requestHttp } from 'node:http';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { connect } from 'node:net';
 
@@ -15,16 +15,7 @@ export interface RequestOptions {
 }
 
 /** A response. */
-export interface Answer {
-  readonly status: number;
-  /** Headers by lower-case name; duplicates are joined with a comma. */
-  readonly headers: ReadonlyMap<string, string>;
-  readonly body: string;
-  /** The body as JSON. */
-  readonly json: unknown;
-  /** Status line, headers and body as text: for what must not be in any of them. */
-  readonly text: string;
-}
+export type Answer = ReturnType<typeof toAnswer>;
 
 /** Sends a request on a new connection; the path is sent unchanged. Rejects if the connection breaks. */
 export function send(origin: string, path: string, options: RequestOptions = {}): Promise<Answer> {
@@ -45,23 +36,13 @@ export function send(origin: string, path: string, options: RequestOptions = {})
         received += chunk;
       });
       response.on('error', reject);
-      response.on('end', () => {
-        const { statusCode = 0, statusMessage = '', rawHeaders } = response;
-        resolve(toAnswer({ status: statusCode, phrase: statusMessage, rawHeaders, body: received }));
-      });
+      response.on('end', () => resolve(toAnswer(response, received)));
     });
     outgoing.on('error', reject).end(body);
   });
 }
 
-interface Received {
-  readonly status: number;
-  readonly phrase: string;
-  readonly rawHeaders: readonly string[];
-  readonly body: string;
-}
-
-function toAnswer({ status, phrase, rawHeaders, body }: Received): Answer {
+function toAnswer({ statusCode: status = 0, statusMessage = '', rawHeaders }: IncomingMessage, body: string) {
   const headers = new Map<string, string>();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase();
@@ -70,27 +51,23 @@ function toAnswer({ status, phrase, rawHeaders, body }: Received): Answer {
   }
   return {
     status,
-    headers,
+    /** Headers by lower-case name; duplicates are joined with a comma. */
+    headers: headers as ReadonlyMap<string, string>,
     body,
-    get json() {
+    /** The body as JSON. */
+    get json(): unknown {
       return JSON.parse(body);
     },
-    text: `${status} ${phrase}\n${rawHeaders.join('\n')}\n${body}`,
+    /** Status line, headers and body as text: for what must not be in any of them. */
+    text: `${status} ${statusMessage}\n${rawHeaders.join('\n')}\n${body}`,
   };
 }
 
 /** A connection that sends raw bytes. */
-export interface RawConnection {
-  write(bytes: string): void;
-  /** Settles with everything that was received when the other side has closed. */
-  readonly closed: Promise<string>;
-  /** Resolves when what was received matches; rejects where it never will. */
-  receive(pattern: RegExp): Promise<string>;
-  destroy(): void;
-}
+export type RawConnection = ReturnType<typeof openRaw>;
 
 /** Opens a raw connection to a loopback port; what is written before it is open waits. */
-export function openRaw(port: number): RawConnection {
+export function openRaw(port: number) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   let received = '';
   socket.setEncoding('latin1').on('data', (chunk: string) => {
@@ -106,10 +83,12 @@ export function openRaw(port: number): RawConnection {
     socket.on('close', () => resolve(received));
   });
   return {
-    write: (bytes) => void socket.write(bytes, 'latin1'),
+    write: (bytes: string) => void socket.write(bytes, 'latin1'),
+    /** Settles with everything that was received when the other side has closed. */
     closed,
-    receive: (pattern) =>
-      new Promise((resolve, reject) => {
+    /** Resolves when what was received matches; rejects where it never will. */
+    receive: (pattern: RegExp) =>
+      new Promise<string>((resolve, reject) => {
         const look = (): void => {
           if (!pattern.test(received)) return;
           socket.off('data', look);

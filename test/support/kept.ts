@@ -10,13 +10,6 @@ declare module 'vitest' {
   }
 }
 
-/** The folder in which the test files of a run share an object that is slow to create. */
-export interface KeptPlace {
-  /** The object of an earlier file; `undefined` without one. */
-  read(): string | undefined;
-  write(text: string): void;
-}
-
 /** The folder of this run. Runs for mutation testing have none; scripts run without Vitest. */
 export function keptFolder(): string | undefined {
   return process.env['VITEST'] === undefined ? undefined : (inject('keptFolder') as string | undefined);
@@ -24,16 +17,19 @@ export function keptFolder(): string | undefined {
 
 const taken = new Map<string, number>();
 
-/** Another place of this kind at each call, in the same order for each file; after the last the first comes again. */
-export function nextPlace(kind: string, count: number): KeptPlace {
+/**
+ * Another place at each call, for an object of this kind that is slow to create and that the test files of a run share; in the
+ * same order for each file, and after the last the first comes again. `read` returns `undefined` without an earlier file.
+ */
+export function nextPlace(kind: string, count: number) {
   const folder = keptFolder();
-  if (folder === undefined) return { read: () => undefined, write: () => undefined };
+  if (folder === undefined) return { read: () => undefined, write: (_text: string) => undefined };
   const index = taken.get(kind) ?? 0;
   taken.set(kind, (index + 1) % count);
   const file = join(folder, `${kind}-${index}`);
   return {
     read: () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined),
-    write(text) {
+    write(text: string) {
       // Put in place in one step: another file may read it now.
       const aside = `${file}.${randomUUID()}`;
       writeFileSync(aside, text, { mode: 0o600 });

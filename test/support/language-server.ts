@@ -3,18 +3,12 @@ import { once } from 'node:events';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** An editor of TypeScript: the language server of the compiler, with modules that exist only in memory. */
-export interface Editor {
-  /** Returns the names that are offered at the mark `|` of a module. */
-  complete(code: string): Promise<readonly string[]>;
-  /** Returns the messages of the errors of a module. */
-  check(code: string): Promise<readonly string[]>;
-  close(): Promise<unknown>;
-}
+export type Editor = Awaited<ReturnType<typeof openEditor>>;
 
 type Result = { readonly items?: readonly { readonly label: string; readonly message: string }[] };
 
 /** Starts the language server with the compiler options of this repository. */
-export async function openEditor(): Promise<Editor> {
+export async function openEditor() {
   const compiler = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url));
   const server = spawn(process.execPath, [compiler, '--lsp', '--stdio'], { stdio: ['pipe', 'pipe', 'ignore'] });
   const waiting = new Map<number, (result: Result) => void>();
@@ -52,7 +46,8 @@ export async function openEditor(): Promise<Editor> {
   await request('initialize', { processId: process.pid, rootUri: pathToFileURL('.').href, capabilities: {} });
   send({ method: 'initialized', params: {} });
   return {
-    complete: async (code) => {
+    /** Returns the names that are offered at the mark `|` of a module. */
+    complete: async (code: string): Promise<readonly string[]> => {
       const before = code.slice(0, code.indexOf('|')).split('\n');
       const position = { line: before.length - 1, character: before.at(-1)?.length };
       const { items = [] } = await request('textDocument/completion', {
@@ -61,7 +56,8 @@ export async function openEditor(): Promise<Editor> {
       });
       return items.map(({ label }) => label);
     },
-    check: async (code) => {
+    /** Returns the messages of the errors of a module. */
+    check: async (code: string): Promise<readonly string[]> => {
       const { items = [] } = await request('textDocument/diagnostic', { textDocument: open(code) });
       return items.map(({ message }) => message);
     },

@@ -2,21 +2,14 @@ import { once } from 'node:events';
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 
-export interface Listening {
-  readonly port: number;
-  /** With plain HTTP. */
-  readonly origin: string;
-  /** Drops its connections too, if it speaks HTTP/1. */
-  close(): Promise<void>;
-}
-
-/** Listens on a free loopback port. */
-export async function listen(server: Server): Promise<Listening> {
+/** Listens on a free loopback port. `origin` is for plain HTTP. */
+export async function listen(server: Server) {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP
   return {
     port,
     origin: `http://127.0.0.1:${port}`,
+    /** Drops its connections too, if it speaks HTTP/1. */
     async close() {
       const closed = once(server, 'close');
       server.close(); // returns nothing for HTTP/2 on Node 24

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { type LocalIdp, type LocalIdpOptions, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import { type Call, createCall } from './call-over-tls.ts';
+import { type LocalIdpOptions, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { createCall } from './call-over-tls.ts';
 import { useFolder } from './folder.ts';
 import { takeSigningKey } from './rsa-keys.ts';
 
@@ -14,18 +14,11 @@ export const idpOptions = {
   customClaim: 'https://portcullis.example/claim',
 } as const;
 
-/** A local provider and its cache folder. */
-export interface UsedIdp {
-  readonly idp: LocalIdp;
-  readonly cacheFolder: string;
-  /** For commands that look for the provider. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Trusts its certificate. */
-  readonly call: Call;
-}
-
-/** Starts a local provider for the tests of a file, and stops it after them. */
-export async function useLocalIdp(options: Partial<LocalIdpOptions> = {}): Promise<UsedIdp> {
+/**
+ * Starts a local provider for the tests of a file, and stops it after them. `environment` is for commands that look for it, and
+ * `call` trusts its certificate.
+ */
+export async function useLocalIdp(options: Partial<LocalIdpOptions> = {}) {
   const base = useFolder();
   const cacheFolder = join(base, 'portcullis');
   const idp = await startLocalIdp({ ...idpOptions, cacheFolder, ...options });

@@ -1,23 +1,15 @@
-import { once } from 'node:events';
 import { createServer as createPlainServer } from 'node:http';
 import { createServer } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
-import { createTestIssuer, type TestIssuer } from '../../src/testing/index.ts';
+import { connect } from 'node:net';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { listen, stop } from '../../tools/shared/network.js';
 import { createTestCertificates } from './tls.ts';
 
 /** Issuers with the names that documentation has, for processes that get everywhere through a proxy. */
-export interface NamedIssuers {
-  /** For HTTPS_PROXY and HTTP_PROXY: it leads to these issuers, and nowhere else. */
-  readonly proxy: string;
-  /** PEM: for NODE_EXTRA_CA_CERTS. */
-  readonly ca: string;
-  /** The issuer of `https://<host>/`. Throws `TypeError` for a host that was not named. */
-  of(host: string): TestIssuer;
-  close(): Promise<void>;
-}
+export type NamedIssuers = Awaited<ReturnType<typeof startNamedIssuers>>;
 
 /** Starts issuers at `https://<host>/`, each with discovery document and keys. No name is looked up. */
-export async function startNamedIssuers(hosts: readonly string[], audience: string): Promise<NamedIssuers> {
+export async function startNamedIssuers(hosts: readonly string[], audience: string) {
   const issuers = new Map(hosts.map((host) => [host, createTestIssuer({ issuer: `https://${host}/`, audience })]));
   const { ca, cert, key } = await createTestCertificates(undefined, hosts);
   const provider = createServer({ cert, key }, ({ url, headers: { host = '' } }, response) => {
@@ -25,13 +17,14 @@ export async function startNamedIssuers(hosts: readonly string[], audience: stri
     const body = url === '/jwks' ? issuer?.jwks : { issuer: issuer?.issuer, jwks_uri: `https://${host}/jwks` };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
+  const port = await listen(provider);
   const proxy = createPlainServer((_request, response) => response.writeHead(502).end());
   proxy.on('connect', ({ url = '' }, socket) => {
     if (!issuers.has(url.replace(/:443$/, ''))) {
       socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
       return;
     }
-    const through = connect(portOf(provider.address()), '127.0.0.1', () => {
+    const through = connect(port, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       through.pipe(socket).pipe(through);
     });
@@ -39,25 +32,19 @@ export async function startNamedIssuers(hosts: readonly string[], audience: stri
     through.on('error', () => undefined).on('close', () => socket.destroy());
     socket.on('error', () => undefined).on('close', () => through.destroy());
   });
-  for (const server of [provider, proxy]) await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
-    proxy: `http://127.0.0.1:${portOf(proxy.address())}`,
+    /** For HTTPS_PROXY and HTTP_PROXY: it leads to these issuers, and nowhere else. */
+    proxy: `http://127.0.0.1:${await listen(proxy)}`,
+    /** PEM: for NODE_EXTRA_CA_CERTS. */
     ca,
-    of(host) {
+    /** The issuer of `https://<host>/`. Throws `TypeError` for a host that was not named. */
+    of(host: string) {
       const issuer = issuers.get(host);
       if (issuer === undefined) throw new TypeError(`no issuer has the name ${host}`);
       return issuer;
     },
     async close() {
-      for (const server of [provider, proxy]) {
-        const closed = once(server.close(), 'close');
-        server.closeAllConnections();
-        await closed;
-      }
+      for (const server of [provider, proxy]) await stop(server);
     },
   };
-}
-
-function portOf(address: string | AddressInfo | null): number {
-  return (address as AddressInfo).port; // it listens on TCP
 }

@@ -22,16 +22,7 @@ declare module 'vitest' {
 }
 
 /** An empty folder outside this repository, with the package installed from its tarball. */
-export interface PackedPackage {
-  readonly folder: string;
-  /** Writes a file, and the folders above it. */
-  write(path: string, text: string): Promise<void>;
-  /**
-   * Compiles the modules strictly, and lists the errors. JavaScript modules are in `.built`. `declarations`: also
-   * checks declarations of packages, unless a project sets `skipLibCheck`. Default: skipped.
-   */
-  compile(declarations?: 'checked' | 'skipped'): Promise<readonly string[]>;
-}
+export type PackedPackage = Awaited<ReturnType<typeof openFolder>>;
 
 /**
  * Installs the built package like a user, once for all tests of a run, and creates an empty folder. All other packages
@@ -64,8 +55,9 @@ export async function installBare(): Promise<PackedPackage> {
 }
 
 /** Creates a folder next to the installed package, with its own `package.json`. */
-export async function openFolder(folder: string): Promise<PackedPackage> {
-  const write: PackedPackage['write'] = async (path, text) => {
+export async function openFolder(folder: string) {
+  /** Writes a file, and the folders above it. */
+  const write = async (path: string, text: string): Promise<void> => {
     await mkdir(join(folder, dirname(path)), { recursive: true });
     await writeFile(join(folder, path), text);
   };
@@ -73,7 +65,11 @@ export async function openFolder(folder: string): Promise<PackedPackage> {
   return {
     folder,
     write,
-    async compile(declarations = 'skipped') {
+    /**
+     * Compiles the modules strictly, and lists the errors. JavaScript modules are in `.built`. `declarations`: also
+     * checks declarations of packages, unless a project sets `skipLibCheck`. Default: skipped.
+     */
+    async compile(declarations: 'checked' | 'skipped' = 'skipped'): Promise<readonly string[]> {
       const compilerOptions = {
         ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true },
         skipLibCheck: declarations === 'skipped',

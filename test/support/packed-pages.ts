@@ -4,16 +4,6 @@ import { inject } from 'vitest';
 import { doOnce, installOnce, openFolder } from './packed-package.ts';
 import { type CodeBlock, pages, readCodeBlocks, referencePage } from './pages.ts';
 
-/** The code of all pages, compiled with the packed package, in a folder outside this repository. */
-export interface PackedPages {
-  /** The folder of the JavaScript: files of `examples` by their path, other blocks at `placeOf`. */
-  readonly folder: string;
-  /** Errors of the compiler. */
-  readonly errors: readonly string[];
-  /** Loads a module there, or a package as a module there would: by Node itself, and not by the runner of the tests. */
-  load(name: string): unknown;
-}
-
 /** The blocks of code that are a whole module. The reference has declarations that the compiler wrote. */
 export const scripts: readonly CodeBlock[] = pages
   .filter((page) => page !== referencePage)
@@ -25,8 +15,12 @@ export function placeOf({ page, line, language, file }: CodeBlock): string {
   return file ?? posix.join('pages', page.replace(/\.md$/, ''), `line-${line}.${language}`);
 }
 
-/** Compiles the code of all pages, once for all tests of a run. */
-export async function buildPages(): Promise<PackedPages> {
+/**
+ * Compiles the code of all pages with the packed package, once for all tests of a run, in a folder outside this repository. `folder`
+ * has the JavaScript: files of `examples` by their path, other blocks at `placeOf`. `load` loads a module there, or a package as a
+ * module there would: by Node itself, and not by the runner of the tests.
+ */
+export async function buildPages() {
   const shared = inject('packedFolder');
   await installOnce(shared);
   const folder = join(shared, 'pages');
@@ -36,7 +30,8 @@ export async function buildPages(): Promise<PackedPages> {
     return JSON.stringify(await packed.compile());
   });
   const built = join(folder, '.built');
-  return { folder: built, errors: JSON.parse(errors), load: createRequire(join(built, 'load.js')) };
+  const load: (name: string) => unknown = createRequire(join(built, 'load.js'));
+  return { folder: built, errors: JSON.parse(errors) as readonly string[], load }; // as written above
 }
 
 /** The names that a block declares at its top. */

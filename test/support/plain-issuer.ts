@@ -1,17 +1,10 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/core/jose/json.ts';
 import { createTestIssuer, type TestIssuer, type TestIssuerOptions } from '../../src/testing/index.ts';
+import { listen, stop } from '../../tools/shared/network.js';
 
 /** An issuer on loopback, without TLS. */
-export interface PlainIssuer extends TestIssuer {
-  /** `http://127.0.0.1:<port>`. */
-  readonly origin: string;
-  /** Requested paths, oldest first. */
-  readonly paths: readonly string[];
-  close(): Promise<void>;
-}
+export type PlainIssuer = Awaited<ReturnType<typeof startPlainIssuer>>;
 
 /** Documents of the issuer by path, created from its origin. */
 export interface PlainIssuerOptions extends Pick<TestIssuerOptions, 'audience' | 'alg'> {
@@ -26,7 +19,7 @@ export interface PlainIssuerOptions extends Pick<TestIssuerOptions, 'audience' |
 }
 
 /** Starts an issuer that publishes discovery document and keys; stop it with `close()`. */
-export async function startPlainIssuer(options: PlainIssuerOptions = {}): Promise<PlainIssuer> {
+export async function startPlainIssuer(options: PlainIssuerOptions = {}) {
   const { issuer: nameIssuer = (origin) => `${origin}/`, jwksPath = '/jwks', document = () => ({}), ...kit } = options;
   const { audience, alg = 'ES256' } = kit;
   const discoveryPath = 'discoveryPath' in options ? options.discoveryPath : '/.well-known/openid-configuration';
@@ -37,19 +30,14 @@ export async function startPlainIssuer(options: PlainIssuerOptions = {}): Promis
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body ?? { error: 'not_found' }));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  const origin = `http://127.0.0.1:${port}`;
+  const origin = `http://127.0.0.1:${await listen(server)}`;
   const issuer = createTestIssuer({ issuer: nameIssuer(origin), alg, ...(audience !== undefined && { audience }) });
   const describe = () => ({ issuer: issuer.issuer, jwks_uri: `${origin}${jwksPath}`, ...document(origin) });
-  return Object.create(issuer, {
-    origin: { value: origin },
-    paths: { value: paths },
-    close: {
-      value: async () => {
-        server.closeAllConnections();
-        await once(server.close(), 'close');
-      },
-    },
+  // Its getters read the issuer.
+  return Object.assign(Object.create(issuer) as TestIssuer, {
+    origin,
+    /** Requested paths, oldest first. */
+    paths: paths as readonly string[],
+    close: () => stop(server),
   });
 }

@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { chmod, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { findFreePort } from '../../tools/shared/network.js';
+import { makeFolder } from '../../tools/shared/folder.js';
+import { findFreePort, isOpen, until } from '../../tools/shared/network.js';
+import { endChild, startChild } from '../../tools/shared/processes.js';
 import { type ProgramName, requireProgram } from './programs.ts';
-import { superviseChild } from './service-process.ts';
 import type { TestCertificates } from './tls.ts';
 
 /** The proxies that deploy/proxies has a file for. */
@@ -26,13 +25,7 @@ export interface ProxyServerOptions {
 }
 
 /** A real reverse proxy in its own process, configured by its file under deploy/proxies. */
-export interface ProxyServer {
-  /** `https://localhost:<port>`; it listens on 127.0.0.1 alone. */
-  readonly origin: string;
-  readonly port: number;
-  /** Ends it and removes its files. */
-  stop(): Promise<void>;
-}
+export type ProxyServer = Awaited<ReturnType<typeof tryEdge>>;
 
 /** The command of one proxy. */
 export interface Edge {
@@ -64,7 +57,6 @@ export const edges: Readonly<Record<ProxyName, Edge>> = {
 
 const moduleFolders = ['/usr/lib/apache2/modules', '/usr/lib64/httpd/modules', '/usr/lib/httpd/modules'];
 const attempts = 3;
-const pollInterval = 20;
 
 /** The program that a proxy's tests need. */
 export function programOf(name: ProxyName): ProgramName {
@@ -100,40 +92,38 @@ export async function startEdge(edge: Edge, options: EdgeOptions): Promise<Proxy
   }
 }
 
-async function tryEdge(edge: Edge, options: EdgeOptions): Promise<ProxyServer> {
+async function tryEdge(edge: Edge, options: EdgeOptions) {
   const { program: name, args } = edge;
   const program = requireProgram(name);
   const port = await findFreePort();
-  const folder = await mkdtemp(join(tmpdir(), `portcullis-${name}-`));
+  const folder = makeFolder(name);
   // Workers that gave up root write into folders of their own below it.
   await chmod(folder, 0o755);
   const file = await writeFiles(edge, { ...options, port, folder });
   const output = await open(join(folder, 'output.log'), 'w');
-  const child = spawn(program, args(file, folder), {
+  const running = startChild([program, ...args(file, folder)], {
     env: { PATH: process.env['PATH'], HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
     stdio: ['ignore', output.fd, output.fd],
   });
-  const ended = superviseChild(child);
   await output.close();
-  if (!(await Promise.race([waitForListener(port, ended), ended.then(() => false)]))) {
+  const listens = until(() => isOpen(port), 'It does not listen.');
+  await running.orEnd(listens, name).catch(async (cause: unknown) => {
+    await endChild(running);
     const logs = ['output.log', 'error.log'].map((log) => readFile(join(folder, log), 'utf8').catch(() => ''));
     const text = (await Promise.all(logs)).join('');
     await rm(folder, { recursive: true });
-    throw new Error(`${name} did not start.\n${text}`);
-  }
+    throw new Error(`${name} did not start.\n${text}`, { cause });
+  });
   return {
+    /** It listens on 127.0.0.1 alone. */
     origin: `https://localhost:${port}`,
     port,
+    /** Ends it and removes its files. */
     async stop() {
-      child.kill('SIGTERM');
-      await ended;
+      await endChild(running);
       await rm(folder, { recursive: true });
     },
   };
-}
-
-function findModules(): string | undefined {
-  return moduleFolders.find((folder) => existsSync(folder));
 }
 
 interface Files extends EdgeOptions {
@@ -155,7 +145,7 @@ async function writeFiles({ templates }: Edge, { values: own, certificates, port
     CERTIFICATE: certificate,
     KEY: key,
     FOLDER: folder,
-    MODULES: findModules(),
+    MODULES: moduleFolders.find((folder) => existsSync(folder)),
     USER: `#${user}`,
     GROUP: `#${group}`,
     ...own,
@@ -171,28 +161,4 @@ async function writeFiles({ templates }: Edge, { values: own, certificates, port
     );
   }
   return files[0] ?? '';
-}
-
-/** Resolves with true once something accepts connections on the port; with false once the process has ended. */
-async function waitForListener(port: number, ended: Promise<unknown>): Promise<boolean> {
-  let alive = true;
-  void ended.then(() => {
-    alive = false;
-  });
-  while (alive) {
-    if (await canConnect(port)) return true;
-    await new Promise((resolve) => setTimeout(resolve, pollInterval));
-  }
-  return false;
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }

@@ -3,17 +3,6 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer } from 'node:tls';
 import type { TestCertificates } from './tls.ts';
 
-/** Servers of bytes, on loopback. */
-export interface RawServers {
-  /** Listens on a free port. */
-  listen(server: Server, host?: string): Promise<number>;
-  /** A provider over TLS that sends these bytes for each request, and then does this; `undefined`: none. */
-  startProvider(respond: Respond, options: RawProviderOptions): Promise<number>;
-  /** A proxy that responds to CONNECT with this status, and passes bytes on with 200. */
-  startProxy(statusOf?: (port: number) => number): Promise<number>;
-  close(): void;
-}
-
 /** Bytes for a request, whose head is given. */
 export type Respond = (head: string) => Buffer | string | undefined;
 
@@ -25,11 +14,12 @@ export interface RawProviderOptions {
   readonly host?: string;
 }
 
-/** Opens them. */
-export function openRawServers(): RawServers {
+/** Opens servers of bytes, on loopback. */
+export function openRawServers() {
   const sockets = new Set<Socket>();
   const servers: Server[] = [];
-  const listen: RawServers['listen'] = async (server, host = '127.0.0.1') => {
+  /** Listens on a free port. */
+  const listen = async (server: Server, host = '127.0.0.1'): Promise<number> => {
     servers.push(server);
     server.on('connection', (socket: Socket) => {
       sockets.add(socket);
@@ -40,7 +30,8 @@ export function openRawServers(): RawServers {
   };
   return {
     listen,
-    startProvider(respond, { certificate, after = 'keep', host }) {
+    /** A provider over TLS that sends these bytes for each request, and then does this; `undefined`: none. */
+    startProvider(respond: Respond, { certificate, after = 'keep', host }: RawProviderOptions) {
       const serve = (socket: Socket): void => {
         let answered = 0;
         socket.on('error', () => socket.destroy());
@@ -53,7 +44,8 @@ export function openRawServers(): RawServers {
       };
       return listen(certificate === undefined ? createServer(serve) : createTlsServer(certificate, serve), host);
     },
-    startProxy: (statusOf = () => 200) =>
+    /** A proxy that responds to CONNECT with this status, and passes bytes on with 200. */
+    startProxy: (statusOf = (_port: number) => 200) =>
       listen(
         createServer((client) => {
           client.once('data', (head) => {

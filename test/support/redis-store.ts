@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { RedisClientLike } from '../../src/core/dpop/redis-script.ts';
@@ -9,6 +8,7 @@ import {
   type RedisReplayStore,
 } from '../../src/core/dpop/replay-redis.ts';
 import { AccessError } from '../../src/core/failures.ts';
+import { listen } from '../../tools/shared/network.js';
 
 /** Opens a store that is closed with the test. */
 export async function openStore(
@@ -27,19 +27,11 @@ export async function refusal(answer: Promise<Witnessed>): Promise<AccessError> 
   return outcome;
 }
 
-/** A server instead of Redis, to inject faults. */
-export interface RedisImpostor {
-  readonly port: number;
-  readonly url: string;
-  /** Connections so far, the first one first; the array grows. */
-  readonly sockets: readonly Socket[];
-}
-
-/** Starts a fake that responds to each command with the returned string, if any; it ends with the test. */
-export async function startImpostor(
-  answer: (words: readonly string[]) => string | undefined,
-  port = 0,
-): Promise<RedisImpostor> {
+/**
+ * Starts a fake of Redis, to inject faults: it responds to each command with the returned string, if any, and ends with the test.
+ * `sockets` are its connections so far.
+ */
+export async function startImpostor(answer: (words: readonly string[]) => string | undefined, chosenPort = 0) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -47,15 +39,13 @@ export async function startImpostor(
     socket.on('data', (chunk) => {
       for (const words of readCommands(chunk.toString('latin1'))) socket.write(answer(words) ?? '');
     });
-  }).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  const port = await listen(server, chosenPort);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no address');
-  return { port: address.port, url: `redis://127.0.0.1:${address.port}`, sockets };
+  return { port, url: `redis://127.0.0.1:${port}`, sockets: sockets as readonly Socket[] };
 }
 
 /** The reply of Redis about the start of its records; `undefined` for other commands. */

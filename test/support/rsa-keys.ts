@@ -1,12 +1,6 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { SigningKey } from '../../src/dev/provider/signing-key.ts';
 import { nextPlace } from './kept.ts';
-
-/** Both halves of a key. */
-export interface RsaKeyPair {
-  readonly privateKey: KeyObject;
-  readonly publicKey: KeyObject;
-}
 
 /** Number of keys of a kind. Two keys of one test are taken one after another, so they differ. */
 const count = 8;
@@ -15,7 +9,7 @@ const count = 8;
  * An RSA key pair of 2048 bits, another at each call; the key pairs of another kind are other ones. To make one takes more
  * than a tenth of a second of processor time, so the files of a run share them.
  */
-export function takeRsaKeys(kind: 'rsa' | 'provider' | 'local-idp' = 'rsa'): RsaKeyPair {
+export function takeRsaKeys(kind: 'rsa' | 'provider' | 'local-idp' = 'rsa') {
   const place = nextPlace(kind, count);
   const kept = place.read();
   if (kept !== undefined) {

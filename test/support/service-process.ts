@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { until } from '../../tools/shared/network.js';
 
 /** One JSON line of the service's log. */
 export interface LogLine {
@@ -33,28 +33,7 @@ export interface ServiceProcessOptions {
 }
 
 /** The service in its own process, on loopback. */
-export interface ServiceProcess {
-  /** URL of the API: `http://127.0.0.1:<port>`. */
-  readonly url: string;
-  /** URL of the admin listener; `undefined` if it is off. */
-  readonly adminUrl: string | undefined;
-  readonly port: number;
-  readonly pid: number;
-  /** Log lines so far, oldest first; the array grows. A line is written shortly after its response. */
-  readonly logs: readonly LogLine[];
-  /** Output on stderr so far. */
-  readonly stderr: string;
-  /** Settles when the process has ended and all of its output was read. */
-  readonly ended: Promise<ProcessEnd>;
-  /** Resolves with the first line that matches, written already or yet to come. Rejects where the process ends first. */
-  findLog(matches: (line: LogLine) => boolean): Promise<LogLine>;
-  /** Sends a signal and does not wait. */
-  signal(name: NodeJS.Signals): void;
-  /** Sends SIGTERM and resolves with the exit code, `null` where a signal ended it; also after its end. */
-  stop(): Promise<number | null>;
-  /** Sends SIGKILL and waits for the end. */
-  kill(): Promise<void>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
 
 /** The service ended before it listened. */
 export class ServiceStartError extends Error {
@@ -86,7 +65,7 @@ export const [runtime, ...runtimeArgs] = [
  * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` if it exits first;
  * throws without a build.
  */
-export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
+export async function startService(options: ServiceProcessOptions = {}) {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
   const { environment = {}, command = 'serve', args = [] } = options;
   const [program = '', ...words] = options.runtime ?? [runtime, ...runtimeArgs];
@@ -112,6 +91,7 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   if (!('url' in announced)) throw new ServiceStartError(announced, { stderr, logs });
   const { url, adminUrl } = announced;
 
+  /** Resolves with the first line that matches, written already or yet to come. Rejects where the process ends first. */
   const findLog = (matches: (line: LogLine) => boolean): Promise<LogLine> => {
     const known = logs.find(matches);
     if (known !== undefined) return Promise.resolve(known);
@@ -127,21 +107,29 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   };
 
   return {
+    /** URL of the API: `http://127.0.0.1:<port>`. */
     url,
+    /** URL of the admin listener; `undefined` if it is off. */
     adminUrl,
     port: Number(new URL(url).port),
     pid: child.pid ?? 0, // it has announced itself, so it was spawned
-    logs,
+    /** Log lines so far, oldest first; the array grows. A line is written shortly after its response. */
+    logs: logs as readonly LogLine[],
+    /** Output on stderr so far. */
     get stderr() {
       return stderr;
     },
+    /** Settles when the process has ended and all of its output was read. */
     ended,
     findLog,
-    signal: (name) => void child.kill(name),
+    /** Sends a signal and does not wait. */
+    signal: (name: NodeJS.Signals) => void child.kill(name),
+    /** Sends SIGTERM and resolves with the exit code, `null` where a signal ended it; also after its end. */
     async stop() {
       child.kill('SIGTERM');
       return (await ended).code;
     },
+    /** Sends SIGKILL and waits for the end. */
     async kill() {
       child.kill('SIGKILL');
       await ended;
@@ -190,9 +178,5 @@ function readLines(child: ChildProcess, onLine: (text: string) => void): void {
 }
 
 /** Waits until the service can validate tokens. */
-export async function awaitReady({ adminUrl }: Pick<ServiceProcess, 'adminUrl'>): Promise<void> {
-  for (const end = Date.now() + 15_000; (await fetch(`${adminUrl}/readyz`)).status !== 200; ) {
-    if (Date.now() > end) throw new Error('The service did not become ready.');
-    await sleep(50);
-  }
-}
+export const awaitReady = ({ adminUrl }: Pick<ServiceProcess, 'adminUrl'>): Promise<void> =>
+  until(async () => (await fetch(`${adminUrl}/readyz`)).ok, 'The service did not become ready.');

@@ -3,22 +3,8 @@ import { join } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 import { isDeclaredAbsent, listPackages, type ProgramName } from './programs.ts';
 
-/** The result of the tests of a run. */
-export interface RunSummary {
-  /** `N passed, N failed, N skipped`. */
-  readonly line: string;
-  /** The missing programs with the number of tests that were skipped, and the command that installs them. */
-  readonly missing: readonly string[];
-  /** The ten files that took longest, with their seconds. */
-  readonly slowest: string;
-  /** Failed tests, suites and files, by file and name. */
-  readonly failed: readonly string[];
-  /** The reason that the run fails in CI without a failed test. */
-  readonly complaints: readonly string[];
-}
-
 /** Counts the tests, and says what was skipped and why. An error outside all tests counts as a failed one. */
-export function summarize(modules: readonly TestModule[], unhandledErrors: readonly unknown[] = []): RunSummary {
+export function summarize(modules: readonly TestModule[], unhandledErrors: readonly unknown[] = []) {
   const counts = { passed: 0, skipped: 0 };
   const failed = unhandledErrors.map(() => 'an error outside all tests');
   const missing = new Map<ProgramName, number>();
@@ -42,9 +28,13 @@ export function summarize(modules: readonly TestModule[], unhandledErrors: reado
   const programs = [...missing].sort(([one], [other]) => one.localeCompare(other));
   return {
     line: `${counts.passed} passed, ${failed.length} failed, ${counts.skipped} skipped`,
+    /** The missing programs with the number of tests that were skipped, and the command that installs them. */
     missing: tellMissing(programs),
+    /** The ten files that took longest, with their seconds. */
     slowest: tellSlowest(modules),
+    /** Failed tests, suites and files, by file and name. */
     failed,
+    /** The reason that the run fails in CI without a failed test. */
     complaints: [
       ...programs
         .filter(([program]) => !isDeclaredAbsent(program))

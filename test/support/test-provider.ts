@@ -1,14 +1,13 @@
 import type { KeyObject } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Server } from 'node:https';
-import { tmpdir } from 'node:os';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
 import { afterAll } from 'vitest';
-import { findFreePort } from '../../tools/shared/network.js';
+import { makeFolder } from '../../tools/shared/folder.js';
+import { findFreePort, listen, stop } from '../../tools/shared/network.js';
 import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates, takeTrustedCertificates, trustedCaFile } from './tls.ts';
 
@@ -42,53 +41,7 @@ export interface SignOptions {
 }
 
 /** A running identity provider on loopback, over TLS. */
-export interface TestProvider {
-  /** `https://localhost:<port>/`, or with the path of the options. */
-  readonly issuer: string;
-  /** `localhost:<port>`: the domain setting. */
-  readonly domain: string;
-  readonly port: number;
-  /** The `aud` of its tokens. */
-  readonly audience: string;
-  readonly jwksUri: string;
-  /** PEM of the authority behind its certificate. */
-  readonly ca: string;
-  /** The authority in a file, for NODE_EXTRA_CA_CERTS. */
-  readonly caFile: string;
-  /** The newest key. */
-  readonly kid: string;
-  /** Keys that are published now, oldest first. */
-  readonly kids: readonly string[];
-  /**
-   * Creates an access token: `iss`, `aud`, `sub`, `iat`, `exp` (in an hour) and `scope` (`read:messages`), with the
-   * given claims; `undefined` omits a claim.
-   */
-  sign(claims?: Readonly<Record<string, unknown>>, options?: SignOptions): Promise<string>;
-  /** Publishes a new RS256 key next to the others, signs with it afterwards, and returns its `kid`. */
-  rotate(): Promise<string>;
-  /** Publishes the key no longer. */
-  withdraw(kid: string): void;
-  /** Publishes a raw entry next to the keys: a broken JWK, a JWK for another use or of another type. */
-  publish(jwk: unknown): void;
-  /** Serves another path; `undefined`: 404 again. */
-  serve(path: `/${string}`, respond: ((response: ServerResponse) => void) | undefined): void;
-  /** Requests so far for a route, or for any path. */
-  requests(route: ProviderRoute | `/${string}`): number;
-  /** Connections that are open now. */
-  connections(): Promise<number>;
-  /** Lets one route, or both, misbehave until `mend()`. */
-  inject(fault: ProviderFault, route?: ProviderRoute): void;
-  /** Ends every fault for calls to come; what hangs already stays so until its connection closes. */
-  mend(): void;
-  /** Sends `Cache-Control: max-age` with the key set; seconds, `undefined` for no header. */
-  setMaxAge(seconds: number | undefined): void;
-  /** Closes the listener and every connection: calls are refused. */
-  down(): Promise<void>;
-  /** Listens again, on the same port. */
-  up(): Promise<void>;
-  /** Stops for good and removes its files. */
-  close(): Promise<void>;
-}
+export type TestProvider = Awaited<ReturnType<typeof startTestProvider>>;
 
 /** Options of the provider. */
 export interface TestProviderOptions {
@@ -121,7 +74,7 @@ export async function useTestProvider(options?: TestProviderOptions): Promise<Te
 }
 
 /** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
-export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
+export async function startTestProvider(options: TestProviderOptions = {}) {
   const { audience = 'https://api.example.test/', host = '127.0.0.1', path: issuerPath = '/' } = options;
   const trustedFile = options.isTrusted === false ? undefined : trustedCaFile();
   const base = issuerPath.replace(/\/$/, '');
@@ -130,9 +83,9 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     [base + paths.jwks, 'jwks'],
   ]);
   const certificates = await (trustedFile === undefined ? createTestCertificates() : takeTrustedCertificates());
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-provider-'));
+  const folder = makeFolder('provider');
   const caFile = trustedFile ?? join(folder, 'ca.pem');
-  if (trustedFile === undefined) await writeFile(caFile, certificates.ca);
+  if (trustedFile === undefined) writeFileSync(caFile, certificates.ca);
 
   const signingKeys = new Map<string, SigningKey>();
   const published: unknown[] = [];
@@ -147,7 +100,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
 
   const server = createServer({ cert: certificates.cert, key: certificates.key }, answer);
   const port = await findFreePort();
-  await listen(server, host, port);
+  await listen(server, port, host);
   const domain = `localhost:${port}`;
   const issuer = `https://${domain}${issuerPath}`;
   const jwksUri = `https://${domain}${base}${paths.jwks}`;
@@ -209,34 +162,41 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     return key;
   }
 
+  /** Ends every fault for calls to come; what hangs already stays so until its connection closes. */
   function mend(): void {
     faults.clear();
     for (const drip of drips) clearInterval(drip);
     drips.clear();
   }
 
-  async function down(): Promise<void> {
-    if (!server.listening) return;
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    server.closeAllConnections();
-    await closed;
-  }
-
   return {
     issuer,
+    /** The domain setting. */
     domain,
     port,
+    /** The `aud` of its tokens. */
     audience,
     jwksUri,
+    /** PEM of the authority behind its certificate. */
     ca: certificates.ca,
+    /** The authority in a file, for NODE_EXTRA_CA_CERTS. */
     caFile,
+    /** The newest key. */
     get kid() {
       return newest.kid;
     },
-    get kids() {
+    /** Keys that are published now, oldest first. */
+    get kids(): readonly string[] {
       return [...signingKeys.keys()].filter((kid) => !withdrawn.has(kid));
     },
-    sign(claims = {}, { kid, header = {}, edit = (json: string) => json } = {}) {
+    /**
+     * Creates an access token: `iss`, `aud`, `sub`, `iat`, `exp` (in an hour) and `scope` (`read:messages`), with the
+     * given claims; `undefined` omits a claim.
+     */
+    sign(
+      claims: Readonly<Record<string, unknown>> = {},
+      { kid, header = {}, edit = (json) => json }: SignOptions = {},
+    ): Promise<string> {
       const key = kid === undefined ? newest : findSigningKey(kid);
       const now = Math.floor(Date.now() / 1000);
       const defaults = { iss: issuer, aud: audience, sub: 'user|1', iat: now, exp: now + 3600, scope: 'read:messages' };
@@ -246,31 +206,44 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
         .setProtectedHeader(jose as CompactJWSHeaderParameters) // a test may want members of the wrong type
         .sign(key.privateKey);
     },
+    /** Publishes a new RS256 key next to the others, signs with it afterwards, and returns its `kid`. */
     async rotate() {
       newest = createSigningKey(signingKeys);
       signingKeys.set(newest.kid, newest);
       return newest.kid;
     },
-    withdraw: (kid) => void withdrawn.add(findSigningKey(kid).kid),
-    publish: (jwk) => void published.push(jwk),
-    serve: (path, respond) => void (respond === undefined ? others.delete(path) : others.set(path, respond)),
-    requests: (route) => counts.get(route.startsWith('/') ? route : base + paths[route as ProviderRoute]) ?? 0, // no slash: a route
+    /** Publishes the key no longer. */
+    withdraw: (kid: string) => void withdrawn.add(findSigningKey(kid).kid),
+    /** Publishes a raw entry next to the keys: a broken JWK, a JWK for another use or of another type. */
+    publish: (jwk: unknown) => void published.push(jwk),
+    /** Serves another path; `undefined`: 404 again. */
+    serve: (path: `/${string}`, respond: ((response: ServerResponse) => void) | undefined) =>
+      void (respond === undefined ? others.delete(path) : others.set(path, respond)),
+    /** Requests so far for a route, or for any path. */
+    requests: (route: ProviderRoute | `/${string}`) =>
+      counts.get(route.startsWith('/') ? route : base + paths[route as ProviderRoute]) ?? 0, // no slash: a route
+    /** Connections that are open now. */
     connections: () => promisify(server.getConnections.bind(server))(),
-    inject(fault, route) {
+    /** Lets one route, or both, misbehave until `mend()`. */
+    inject(fault: ProviderFault, route?: ProviderRoute) {
       for (const each of route === undefined ? routes.values() : [route]) faults.set(each, fault);
     },
     mend,
-    setMaxAge(seconds) {
+    /** Sends `Cache-Control: max-age` with the key set; seconds, `undefined` for no header. */
+    setMaxAge(seconds: number | undefined) {
       maxAge = seconds;
     },
-    down,
+    /** Closes the listener and every connection: calls are refused. */
+    down: () => stop(server),
+    /** Listens again, on the same port. */
     async up() {
-      if (!server.listening) await listen(server, host, port);
+      if (!server.listening) await listen(server, port, host);
     },
+    /** Stops for good and removes its files. */
     async close() {
       mend();
-      await down();
-      await rm(folder, { recursive: true, force: true });
+      await stop(server);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -289,9 +262,4 @@ function createSigningKey(others: ReadonlyMap<string, SigningKey>): SigningKey {
 
 function sendJson(response: ServerResponse, status: number, value: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
-}
-
-async function listen(server: Server, host: string, port: number): Promise<void> {
-  server.listen(port, host);
-  await once(server, 'listening');
 }

@@ -1,56 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAlgorithm, signCompact } from '../../src/core/jose/sign.ts';
+import { signCompact } from '../../src/core/jose/sign.ts';
+import { makeFolder } from '../../tools/shared/folder.js';
+import { listen, stop } from '../../tools/shared/network.js';
 import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates } from './tls.ts';
-
-/** A stream as an administrator has created it. */
-export interface TransmitterStream {
-  readonly stream_id: string;
-  readonly aud: string;
-}
 
 /** Behaviour of the transmitter; a test changes it at any time. */
 export interface TransmitterBehaviour {
   /** Responds to every request with this status. */
   status?: number;
-  metadata: Readonly<Record<string, unknown>>;
+  metadata: Members;
 }
 
 /**
  * A transmitter of the Shared Signals Framework 1.0, written after the specification: no real one can be installed from a
  * registry.
  */
-export interface TestTransmitter {
-  readonly url: string;
-  readonly ca: string;
-  readonly caFile: string;
-  readonly behaviour: TransmitterBehaviour;
-  readonly stream: TransmitterStream;
-  /** Requests so far, as `METHOD path`. */
-  readonly requests: readonly string[];
-  /** Signs a security event token for a stream; members that are `undefined` are omitted. */
-  sign(
-    stream: TransmitterStream,
-    claims: Readonly<Record<string, unknown>>,
-    header?: Readonly<Record<string, unknown>>,
-  ): string;
-  /** Signs an event of one type. */
-  event(
-    stream: TransmitterStream,
-    type: string,
-    subject: object,
-    event?: object,
-    claims?: Readonly<Record<string, unknown>>,
-  ): string;
-  stop(): Promise<void>;
-}
+export type TestTransmitter = Awaited<ReturnType<typeof startTransmitter>>;
+
+type Members = Readonly<Record<string, unknown>>;
 
 const base = 'https://schemas.openid.net/secevent';
 /** Event types by short name. */
@@ -82,23 +54,20 @@ export const eventTypes = {
 } as const;
 
 /** Starts a transmitter over TLS on a free loopback port. `path` is the path of its issuer. */
-export async function startTransmitter(path = ''): Promise<TestTransmitter> {
+export async function startTransmitter(path = '') {
   const certificates = await createTestCertificates();
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-transmitter-'));
+  const folder = makeFolder('transmitter');
   const caFile = join(folder, 'ca.pem');
-  await writeFile(caFile, certificates.ca);
+  writeFileSync(caFile, certificates.ca);
   const { privateKey, publicKey } = takeRsaKeys();
   const kid = 'transmitter-key';
-  findAlgorithm('RS256');
+  /** Requests so far, as `METHOD path`. */
   const requests: string[] = [];
   const behaviour: TransmitterBehaviour = { metadata: {} };
-  const stream: TransmitterStream = { stream_id: randomUUID(), aud: 'https://receiver.example/' };
-  const server = createServer({ cert: certificates.cert, key: certificates.key }, (request, response) => {
-    respond(request, response);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+  /** A stream as an administrator has created it. */
+  const stream = { stream_id: randomUUID(), aud: 'https://receiver.example/' };
+  const server = createServer({ cert: certificates.cert, key: certificates.key }, respond);
+  const origin = `https://localhost:${await listen(server)}`;
   const url = `${origin}${path}`;
 
   function respond(request: IncomingMessage, response: ServerResponse): void {
@@ -122,19 +91,21 @@ export async function startTransmitter(path = ''): Promise<TestTransmitter> {
     else respondWith(404);
   }
 
-  const sign: TestTransmitter['sign'] = (stream, claims, header = {}) => {
+  /** Signs a security event token for a stream; members that are `undefined` are omitted. */
+  const sign = ({ aud }: { readonly aud: string }, claims: Members, header: Members = {}): string => {
     const now = Math.floor(Date.now() / 1000);
-    const all = { iss: url, aud: stream.aud, iat: now, jti: randomUUID(), ...claims };
+    const all = { iss: url, aud, iat: now, jti: randomUUID(), ...claims };
     return signCompact({ alg: 'RS256', kid, typ: 'secevent+jwt', ...header }, all, { alg: 'RS256', privateKey });
   };
-  const event: TestTransmitter['event'] = (stream, type, subject, detail = {}, claims = {}) =>
-    sign(stream, { sub_id: subject, events: { [type]: detail }, ...claims });
+  type Event = readonly [to: typeof stream, type: string, subject: object, detail?: object, claims?: Members];
+  /** Signs an event of one type. */
+  const event = (...[to, type, subject, detail = {}, claims = {}]: Event): string =>
+    sign(to, { sub_id: subject, events: { [type]: detail }, ...claims });
   return {
     ...{ url, ca: certificates.ca, caFile, behaviour, stream, requests, sign, event },
     async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      await rm(folder, { recursive: true, force: true });
+      await stop(server);
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -26,8 +26,8 @@ export async function findFreePort() {
 }
 
 /** Listens on loopback. Resolves with the port. */
-export async function listen(server, port = 0) {
-  await once(server.listen(port, '127.0.0.1'), 'listening');
+export async function listen(server, port = 0, host = '127.0.0.1') {
+  await once(server.listen(port, host), 'listening');
   return server.address().port;
 }
 
