@@ -23,10 +23,13 @@ export interface Running {
 /** Mounts a framework on a free loopback port; in this process, or on another runtime. */
 export type Start = (issuer: SceneIssuer) => Promise<Running>;
 
-const run = async (server: Server, { refused }: Stage): Promise<Running> => ({
-  ...(await listen(server)),
-  refused: async () => refused,
-});
+/** Listens with the server of a framework. */
+const on =
+  (open: (stage: Stage) => Server | Promise<Server>): Start =>
+  async (issuer) => {
+    const stage = createStage(issuer);
+    return { ...(await listen(await open(stage))), refused: async () => stage.refused };
+  };
 
 type Bindings = { readonly Bindings: HttpBindings };
 type Adapted = Parameters<typeof createAdaptorServer>[0];
@@ -38,16 +41,6 @@ const maxHeaderSize = 32_768;
 const adapt = ({ fetch }: Pick<Adapted, 'fetch'>): Server =>
   createAdaptorServer({ fetch, serverOptions: { maxHeaderSize } }) as Server;
 
-const node: Start = (issuer) => {
-  const stage = createStage(issuer);
-  return run(createServer({ maxHeaderSize }, createNodeApp(stage)), stage);
-};
-
-const express: Start = (issuer) => {
-  const stage = createStage(issuer);
-  return run(createServer(createExpressApp(stage)), stage);
-};
-
 const fastify: Start = async (issuer) => {
   const stage = createStage(issuer);
   const app = createFastifyApp(stage);
@@ -55,43 +48,20 @@ const fastify: Start = async (issuer) => {
   return { origin, refused: async () => stage.refused, close: () => app.close() };
 };
 
-const hono: Start = (issuer) => {
-  const stage = createStage(issuer);
-  return run(adapt(createHonoApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
-};
-
-const honoBasePath: Start = (issuer) => {
-  const stage = createStage(issuer);
-  return run(adapt(createHonoBasePathApp<Bindings>(stage, (c) => c.env.incoming.socket)), stage);
-};
-
-const fetch: Start = (issuer) => {
-  const stage = createStage(issuer);
-  const app = createFetchApp<HttpBindings>(stage, (_request, { incoming }) => incoming.socket);
-  // As Hono's own; the handler is called without Hono.
-  return run(adapt({ fetch: app } as Adapted), stage);
-};
-
-const nest: Start = async (issuer) => {
-  const stage = createStage(issuer);
-  return run(createServer(await createNestApp(stage)), stage);
-};
-
-const nestOnFastify: Start = async (issuer) => {
-  const stage = createStage(issuer);
-  return run(createServer(await createNestFastifyApp(stage)), stage);
-};
-
 /** Every adapter, by name. */
 export const frameworks = {
-  node,
-  express,
+  node: on((stage) => createServer({ maxHeaderSize }, createNodeApp(stage))),
+  express: on((stage) => createServer(createExpressApp(stage))),
   fastify,
-  hono,
-  'hono, basePath': honoBasePath,
-  fetch,
-  nest,
-  'nest on Fastify': nestOnFastify,
+  hono: on((stage) => adapt(createHonoApp<Bindings>(stage, (c) => c.env.incoming.socket))),
+  'hono, basePath': on((stage) => adapt(createHonoBasePathApp<Bindings>(stage, (c) => c.env.incoming.socket))),
+  fetch: on((stage) => {
+    const app = createFetchApp<HttpBindings>(stage, (_request, { incoming }) => incoming.socket);
+    // As Hono's own; the handler is called without Hono.
+    return adapt({ fetch: app } as Adapted);
+  }),
+  nest: on(async (stage) => createServer(await createNestApp(stage))),
+  'nest on Fastify': on(async (stage) => createServer(await createNestFastifyApp(stage))),
 } as const satisfies Readonly<Record<string, Start>>;
 
 export type FrameworkName = keyof typeof frameworks;

@@ -13,16 +13,10 @@ import type { Mint } from './draft.ts';
 const tolerance = 5;
 
 /** The verifiers, set alike. */
-export interface Verifiers {
-  /** The reason, or `accepted`. */
-  judge(token: string): Promise<string>;
-  /** True for each other verifier that accepts. */
-  readonly peers: Readonly<Record<Peer, (token: string) => Promise<boolean>>>;
-  close(): Promise<void>;
-}
+export type Verifiers = Awaited<ReturnType<typeof openVerifiers>>;
 
 /** Sets up the verifiers before one key set, which those that fetch get over loopback. */
-export async function openVerifiers({ issuer, audience, now, kid, publicKey }: Mint): Promise<Verifiers> {
+export async function openVerifiers({ issuer, audience, now, kid, publicKey }: Mint) {
   const keys = [{ ...publicKey.export({ format: 'jwk' }), kid, alg: 'RS256', use: 'sig' }];
   const provider = createServer((_, response) => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }));
@@ -39,48 +33,49 @@ export async function openVerifiers({ issuer, audience, now, kid, publicKey }: M
   const local = createLocalJWKSet({ keys });
   const middleware = auth({ issuer, audience, jwksUri, clockTolerance: tolerance, dpop: { enabled: false } });
 
+  /** True for each other verifier that accepts. */
+  const peers: Readonly<Record<Peer, (token: string) => Promise<boolean>>> = {
+    jose: (token) =>
+      accepts(
+        jwtVerify(token, local, {
+          issuer,
+          audience,
+          algorithms: ['RS256'],
+          clockTolerance: tolerance,
+          requiredClaims: ['exp', 'iat', 'sub'],
+          currentDate: new Date(now * 1000),
+        }),
+      ),
+    oauth4webapi: async (token) => {
+      let request: Request;
+      try {
+        request = new Request('http://api.example.test/', { headers: { authorization: `Bearer ${token}` } });
+      } catch {
+        return false; // no header can carry it
+      }
+      const options = { [allowInsecureRequests]: true, [clockTolerance]: tolerance, signingAlgorithms: ['RS256'] };
+      return accepts(validateJwtAccessToken({ issuer, jwks_uri: jwksUri }, request, audience, options));
+    },
+    'express-oauth2-jwt-bearer': (token) => callMiddleware(middleware, token),
+  };
   return {
-    async judge(token) {
+    /** Returns the reason, or `accepted`. */
+    async judge(token: string): Promise<string> {
       const value = `Bearer ${token}`;
       const headers = { get: (name: string) => (name === 'authorization' ? value : null) };
       const judged = await server.judge({ method: 'GET', url: 'http://api.example.test/', headers });
       return judged instanceof AccessError ? judged.reason : 'accepted';
     },
-    peers: {
-      jose: (token) =>
-        accepts(
-          jwtVerify(token, local, {
-            issuer,
-            audience,
-            algorithms: ['RS256'],
-            clockTolerance: tolerance,
-            requiredClaims: ['exp', 'iat', 'sub'],
-            currentDate: new Date(now * 1000),
-          }),
-        ),
-      oauth4webapi: async (token) => {
-        let request: Request;
-        try {
-          request = new Request('http://api.example.test/', { headers: { authorization: `Bearer ${token}` } });
-        } catch {
-          return false; // no header can carry it
-        }
-        const options = { [allowInsecureRequests]: true, [clockTolerance]: tolerance, signingAlgorithms: ['RS256'] };
-        return accepts(validateJwtAccessToken({ issuer, jwks_uri: jwksUri }, request, audience, options));
-      },
-      'express-oauth2-jwt-bearer': (token) => callMiddleware(middleware, token),
-    },
+    peers,
     close,
   };
 }
 
-async function accepts(verdict: Promise<unknown>): Promise<boolean> {
-  try {
-    await verdict;
-    return true;
-  } catch {
-    return false;
-  }
+function accepts(verdict: Promise<unknown>): Promise<boolean> {
+  return verdict.then(
+    () => true,
+    () => false,
+  );
 }
 
 type Middleware = ReturnType<typeof auth>;

@@ -39,6 +39,12 @@ interface Provider {
   readonly boundBy?: (jkt: string) => JsonObject;
 }
 
+/** Discovery at the issuer (OpenID Connect Discovery §4). */
+const publish = (issuer: string, jwksUri: string): Provider['discovery'] => ({
+  url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+  issuer,
+  jwksUri,
+});
 const own = (rules: IssuerRuleOptions) => rules;
 /** Claims of the test kit that the provider does not write. */
 const without = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [name, undefined]));
@@ -47,11 +53,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'auth0',
     issuer: fillIn(providers.auth0, { domain: 'tenant.eu.auth0.com' }, own({ audience: api })),
-    discovery: {
-      url: 'https://tenant.eu.auth0.com/.well-known/openid-configuration',
-      issuer: 'https://tenant.eu.auth0.com/',
-      jwksUri: 'https://tenant.eu.auth0.com/.well-known/jwks.json',
-    },
+    discovery: publish('https://tenant.eu.auth0.com/', 'https://tenant.eu.auth0.com/.well-known/jwks.json'),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti'),
@@ -74,11 +76,7 @@ const cases: readonly Provider[] = [
       { domain: 'example.okta.com', server: 'default' },
       own({ audience: 'api://default' }),
     ),
-    discovery: {
-      url: 'https://example.okta.com/oauth2/default/.well-known/openid-configuration',
-      issuer: 'https://example.okta.com/oauth2/default',
-      jwksUri: 'https://example.okta.com/oauth2/default/v1/keys',
-    },
+    discovery: publish('https://example.okta.com/oauth2/default', 'https://example.okta.com/oauth2/default/v1/keys'),
     header: { typ: undefined },
     claims: {
       ...without('client_id'),
@@ -98,11 +96,10 @@ const cases: readonly Provider[] = [
   {
     preset: 'entraV2',
     issuer: fillIn(providers.entraV2, { tenant }, own({ audience: apiClient })),
-    discovery: {
-      url: `https://login.microsoftonline.com/${tenant}/v2.0/.well-known/openid-configuration`,
-      issuer: `https://login.microsoftonline.com/${tenant}/v2.0`,
-      jwksUri: `https://login.microsoftonline.com/${tenant}/discovery/v2.0/keys`,
-    },
+    discovery: publish(
+      `https://login.microsoftonline.com/${tenant}/v2.0`,
+      `https://login.microsoftonline.com/${tenant}/discovery/v2.0/keys`,
+    ),
     jwk: {
       alg: undefined,
       x5t: 'thumbprint',
@@ -159,11 +156,10 @@ const cases: readonly Provider[] = [
   {
     preset: 'keycloak',
     issuer: fillIn(providers.keycloak, { host: 'id.example:8443', realm: 'main' }, own({ audience: 'orders' })),
-    discovery: {
-      url: 'https://id.example:8443/realms/main/.well-known/openid-configuration',
-      issuer: 'https://id.example:8443/realms/main',
-      jwksUri: 'https://id.example:8443/realms/main/protocol/openid-connect/certs',
-    },
+    discovery: publish(
+      'https://id.example:8443/realms/main',
+      'https://id.example:8443/realms/main/protocol/openid-connect/certs',
+    ),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id'),
@@ -198,11 +194,10 @@ const cases: readonly Provider[] = [
       { region: 'eu-central-1', userPool: 'eu-central-1_Ab12Cd34E' },
       own({ clientIds: ['4bq1r3webclient'] }),
     ),
-    discovery: {
-      url: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab12Cd34E/.well-known/openid-configuration',
-      issuer: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab12Cd34E',
-      jwksUri: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab12Cd34E/.well-known/jwks.json',
-    },
+    discovery: publish(
+      'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab12Cd34E',
+      'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_Ab12Cd34E/.well-known/jwks.json',
+    ),
     header: { typ: undefined },
     claims: {
       aud: undefined,
@@ -230,11 +225,7 @@ const cases: readonly Provider[] = [
       { domain: 'example-ab12cd.zitadel.cloud' },
       own({ audience: '344374183645413380' }),
     ),
-    discovery: {
-      url: 'https://example-ab12cd.zitadel.cloud/.well-known/openid-configuration',
-      issuer: 'https://example-ab12cd.zitadel.cloud',
-      jwksUri: 'https://example-ab12cd.zitadel.cloud/oauth/v2/keys',
-    },
+    discovery: publish('https://example-ab12cd.zitadel.cloud', 'https://example-ab12cd.zitadel.cloud/oauth/v2/keys'),
     header: { typ: 'JWT' },
     claims: {
       aud: ['344374183645413381@orders', '344374183645413380'],
@@ -257,11 +248,7 @@ const cases: readonly Provider[] = [
       { host: 'auth.example', application: 'orders' },
       own({ audience: 'Kx7orders' }),
     ),
-    discovery: {
-      url: 'https://auth.example/application/o/orders/.well-known/openid-configuration',
-      issuer: 'https://auth.example/application/o/orders/',
-      jwksUri: 'https://auth.example/application/o/orders/jwks/',
-    },
+    discovery: publish('https://auth.example/application/o/orders/', 'https://auth.example/application/o/orders/jwks/'),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti'),
@@ -280,11 +267,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'logto',
     issuer: fillIn(providers.logto, { domain: 'tenant.logto.app' }, own({ audience: api })),
-    discovery: {
-      url: 'https://tenant.logto.app/oidc/.well-known/openid-configuration',
-      issuer: 'https://tenant.logto.app/oidc',
-      jwksUri: 'https://tenant.logto.app/oidc/jwks',
-    },
+    discovery: publish('https://tenant.logto.app/oidc', 'https://tenant.logto.app/oidc/jwks'),
     alg: 'ES384',
     header: { typ: 'at+jwt' },
     claims: { aud: api, client_id: client, scope: 'read write' },
@@ -293,11 +276,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'pingOne',
     issuer: fillIn(providers.pingOne, { host: 'auth.pingone.eu', environment }, own({ audience: api })),
-    discovery: {
-      url: `https://auth.pingone.eu/${environment}/as/.well-known/openid-configuration`,
-      issuer: `https://auth.pingone.eu/${environment}/as`,
-      jwksUri: `https://auth.pingone.eu/${environment}/as/jwks`,
-    },
+    discovery: publish(`https://auth.pingone.eu/${environment}/as`, `https://auth.pingone.eu/${environment}/as/jwks`),
     header: { typ: 'at+jwt', x5t: 'thumbprint' },
     claims: { aud: [api], client_id: client, scope: 'orders:read', sid: 'session', acr: 'Single_Factor' },
     satisfies: [{ scopes: ['orders:read'] }],
@@ -306,12 +285,8 @@ const cases: readonly Provider[] = [
   {
     preset: 'clerk',
     issuer: fillIn(providers.clerk, { domain: 'clerk.example.com' }, own({ clientIds: ['https://app.example.com'] })),
-    discovery: {
-      // The preset has the address of the keys.
-      url: 'https://clerk.example.com/.well-known/openid-configuration',
-      issuer: 'https://clerk.example.com',
-      jwksUri: 'https://clerk.example.com/.well-known/jwks.json',
-    },
+    // The preset has the address of the keys.
+    discovery: publish('https://clerk.example.com', 'https://clerk.example.com/.well-known/jwks.json'),
     header: { typ: 'JWT', cat: 'cl_B7d4PD111AAA' },
     claims: {
       ...without('aud', 'client_id', 'jti', 'scope'),
@@ -333,11 +308,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'betterAuth',
     issuer: fillIn(providers.betterAuth, { host: 'auth.example' }, own({ audience: 'https://auth.example' })),
-    discovery: {
-      url: 'https://auth.example/.well-known/openid-configuration',
-      issuer: 'https://auth.example',
-      jwksUri: 'https://auth.example/api/auth/jwks',
-    },
+    discovery: publish('https://auth.example', 'https://auth.example/api/auth/jwks'),
     alg: 'EdDSA',
     header: { typ: undefined },
     claims: {
@@ -354,11 +325,10 @@ const cases: readonly Provider[] = [
   {
     preset: 'firebase',
     issuer: fillIn(providers.firebase, { project: 'orders-4f2a1' }, own({ audience: 'orders-4f2a1' })),
-    discovery: {
-      url: 'https://securetoken.google.com/orders-4f2a1/.well-known/openid-configuration',
-      issuer: 'https://securetoken.google.com/orders-4f2a1',
-      jwksUri: 'https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com',
-    },
+    discovery: publish(
+      'https://securetoken.google.com/orders-4f2a1',
+      'https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com',
+    ),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti', 'scope'),
@@ -373,11 +343,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'workOs',
     issuer: fillIn(providers.workOs, { client: 'client_01HBEQKA6K4Q' }, own({ audience: 'unchecked' })),
-    discovery: {
-      url: 'https://api.workos.com/.well-known/openid-configuration',
-      issuer: 'https://api.workos.com',
-      jwksUri: 'https://api.workos.com/sso/jwks/client_01HBEQKA6K4Q',
-    },
+    discovery: publish('https://api.workos.com', 'https://api.workos.com/sso/jwks/client_01HBEQKA6K4Q'),
     header: { typ: undefined },
     claims: {
       ...without('aud', 'client_id', 'scope'),
@@ -398,11 +364,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'kinde',
     issuer: fillIn(providers.kinde, { domain: 'example.kinde.com' }, own({ audience: api })),
-    discovery: {
-      url: 'https://example.kinde.com/.well-known/openid-configuration',
-      issuer: 'https://example.kinde.com',
-      jwksUri: 'https://example.kinde.com/.well-known/jwks',
-    },
+    discovery: publish('https://example.kinde.com', 'https://example.kinde.com/.well-known/jwks'),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'scope'),
@@ -423,11 +385,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'ory',
     issuer: fillIn(providers.ory, { host: 'slug.projects.oryapis.com' }, own({ audience: api })),
-    discovery: {
-      url: 'https://slug.projects.oryapis.com/.well-known/openid-configuration',
-      issuer: 'https://slug.projects.oryapis.com',
-      jwksUri: 'https://slug.projects.oryapis.com/.well-known/jwks.json',
-    },
+    discovery: publish('https://slug.projects.oryapis.com', 'https://slug.projects.oryapis.com/.well-known/jwks.json'),
     header: { typ: 'JWT' },
     claims: { ...without('scope'), aud: [api], client_id: client, ext: {}, scp: ['openid', 'orders:read'] },
     satisfies: [{ scopes: ['orders:read'] }],
@@ -443,11 +401,10 @@ const cases: readonly Provider[] = [
       {},
       own({ audience: api, policy: { claims: z.looseObject({ repository_owner_id: z.literal('9919') }) } }),
     ),
-    discovery: {
-      url: 'https://token.actions.githubusercontent.com/.well-known/openid-configuration',
-      issuer: 'https://token.actions.githubusercontent.com',
-      jwksUri: 'https://token.actions.githubusercontent.com/.well-known/jwks',
-    },
+    discovery: publish(
+      'https://token.actions.githubusercontent.com',
+      'https://token.actions.githubusercontent.com/.well-known/jwks',
+    ),
     header: { typ: 'JWT', x5t: 'thumbprint' },
     claims: {
       ...without('client_id', 'scope'),
@@ -479,11 +436,7 @@ const cases: readonly Provider[] = [
       { host: 'gitlab.com' },
       own({ audience: api, policy: { claims: z.looseObject({ namespace_id: z.literal('72') }) } }),
     ),
-    discovery: {
-      url: 'https://gitlab.com/.well-known/openid-configuration',
-      issuer: 'https://gitlab.com',
-      jwksUri: 'https://gitlab.com/oauth/discovery/keys',
-    },
+    discovery: publish('https://gitlab.com', 'https://gitlab.com/oauth/discovery/keys'),
     header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'scope'),
@@ -503,11 +456,7 @@ const cases: readonly Provider[] = [
   {
     preset: 'kubernetes',
     issuer: fillIn(providers.kubernetes, { host: 'kubernetes.default.svc.cluster.local' }, own({ audience: 'orders' })),
-    discovery: {
-      url: 'https://kubernetes.default.svc.cluster.local/.well-known/openid-configuration',
-      issuer: 'https://kubernetes.default.svc.cluster.local',
-      jwksUri: 'https://172.20.0.3:6443/openid/v1/jwks',
-    },
+    discovery: publish('https://kubernetes.default.svc.cluster.local', 'https://172.20.0.3:6443/openid/v1/jwks'),
     header: { typ: undefined },
     claims: {
       ...without('client_id', 'scope'),

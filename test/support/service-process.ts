@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { until } from '../../tools/shared/network.js';
@@ -87,9 +88,11 @@ export async function startService(options: ServiceProcessOptions = {}) {
     for (const look of waiting) look(line);
   });
 
-  const announced = await Promise.race([readAnnouncement(child), ended]);
-  if (!('url' in announced)) throw new ServiceStartError(announced, { stderr, logs });
-  const { url, adminUrl } = announced;
+  // The first message has this one shape; JSON leaves out an adminUrl that is undefined.
+  const message = once(child, 'message') as Promise<[{ readonly url: string; readonly adminUrl?: string }]>;
+  const announced = await Promise.race([message, ended]);
+  if (!Array.isArray(announced)) throw new ServiceStartError(announced, { stderr, logs });
+  const [{ url, adminUrl }] = announced;
 
   /** Resolves with the first line that matches, written already or yet to come. Rejects where the process ends first. */
   const findLog = (matches: (line: LogLine) => boolean): Promise<LogLine> => {
@@ -149,20 +152,6 @@ export function superviseChild(child: ChildProcess): Promise<ProcessEnd> {
     child.once('close', (code, signal) => {
       process.off('exit', end);
       resolve({ code, signal });
-    });
-  });
-}
-
-interface Announcement {
-  readonly url: string;
-  readonly adminUrl: string | undefined;
-}
-
-function readAnnouncement(child: ChildProcess): Promise<Announcement> {
-  return new Promise((resolve) => {
-    // The service sends this one shape here; JSON leaves out an adminUrl that is undefined.
-    child.on('message', ({ type, url, adminUrl }: Partial<Announcement> & { readonly type: string }) => {
-      if (type === 'listening' && url !== undefined) resolve({ url, adminUrl });
     });
   });
 }

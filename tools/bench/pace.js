@@ -5,9 +5,9 @@ import { startLoad } from '../load/streams.js';
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
 import { gateServers, upstream } from './gate-servers.js';
-import { formatPace } from './pace-report.js';
 import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
+import { formatPace } from './report.js';
 import { startServer } from './running.js';
 import { openScene } from './scene.js';
 

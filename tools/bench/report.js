@@ -1,12 +1,11 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
 
-import { median } from '../shared/statistics.js';
-import { judge, limits } from './aims.js';
+import { estimate, median } from '../shared/statistics.js';
+import { judge, limits, paceRatio, rulesRatio } from './aims.js';
 import { formatGate } from './gate-report.js';
-import { formatPace } from './pace-report.js';
-import { formatRules } from './rules-report.js';
+import { gateServers } from './gate-servers.js';
 import { servers } from './servers.js';
-import { decimals, table, thousands } from './table.js';
+import { decimals, showEstimate, table, thousands } from './table.js';
 import { workloads } from './workloads.js';
 
 const middle = (list, field) => median(list.map((each) => each[field]));
@@ -120,6 +119,32 @@ function notesOf({ samples, notes }) {
   );
   return [...said, ...broken, ...waiting].map((text) => `- ${text}`).join('\n');
 }
+
+/** The 99th percentiles of the proxies, and their ratios to nginx. */
+export const formatPace = (part) =>
+  table(
+    ['proxy, one warm token', 'requests/s', 'p99, ms', ': nginx', '95 % interval', 'rounds'],
+    part.proxies.map(({ name, rate, p99 }) => [
+      gateServers[name].label,
+      thousands(rate),
+      median(p99).toFixed(2),
+      ...(name === 'nginx-plain' ? ['', ''] : showEstimate(estimate(paceRatio(part, name)))),
+      String(p99.length),
+    ]),
+  );
+
+/** The table of the matcher. */
+export const formatRules = (part) =>
+  table(
+    'rules|upstreams|with|CPU µs a decision|added µs|1 rule : N rules|95 % interval|file loaded in ms'.split('|'),
+    part.rows.map(({ size, upstreams = 1, condition, costs, loaded }) => {
+      const ratio = showEstimate(estimate(rulesRatio(part, size, upstreams, condition)));
+      // Differences of the same round: a busy host slows both.
+      const added = median(costs.map((cost, round) => cost - part.rows[0].costs[round]));
+      const figures = [median(costs).toFixed(2), added.toFixed(2), ...ratio, loaded.toFixed(0)];
+      return [String(size), String(upstreams), condition ?? '–', ...figures];
+    }),
+  );
 
 const join = (parts) => parts.filter((part) => part !== '').join('\n\n');
 

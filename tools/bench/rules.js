@@ -8,7 +8,7 @@ import { createGate } from '../../build/gate/gate.js';
 import { readRules } from '../../build/gate/rules/rules-reader.js';
 import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
 import { savePart } from './publish.js';
-import { formatRules } from './rules-report.js';
+import { formatRules } from './report.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';

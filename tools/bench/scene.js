@@ -1,13 +1,10 @@
 // Shared parts of all servers of a run: folder, certificate, provider, keys, mint, responses to copy.
-import { once } from 'node:events';
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { thumbprint } from '../../build/core/jose/jwk.js';
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
-import { endChild, processors, startChild } from '../shared/processes.js';
+import { startHelper } from '../shared/processes.js';
 import { makeClaims, makeIssuerKey, makeKeyPair, publicJwk, signJws } from '../shared/tokens.js';
 import { startMint } from './mint.js';
 
@@ -28,21 +25,10 @@ export async function openScene() {
 
   /** Starts a provider with these keys; `issuer`, `jwksUri`, `domain`, and `stop`. */
   const startProvider = async (keys) => {
-    const jwks = write(
-      `${keys.map(({ kid }) => kid).join('-')}.json`,
-      JSON.stringify({ keys: keys.map((k) => k.jwk) }),
-    );
-    const provider = startChild([process.execPath, fileURLToPath(new URL('idp.js', import.meta.url))], {
-      processor: processors.load,
-      env: { CERTIFICATE: identity.certificateFile, KEY: identity.keyFile, JWKS: jwks },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [domain] = await Promise.race([
-      once(createInterface(provider.child.stdout), 'line'),
-      provider.ended.then((status) => Promise.reject(new Error(`the provider ended with ${status}`))),
-    ]);
+    const provider = startHelper(new URL('idp.js', import.meta.url));
+    const domain = await provider.ask('start', { identity, keys: keys.map(({ jwk }) => ({ jwk })) });
     const issuer = `https://${domain}/`;
-    return { domain, issuer, jwksUri: `${issuer}.well-known/jwks.json`, stop: () => endChild(provider) };
+    return { domain, issuer, jwksUri: `${issuer}.well-known/jwks.json`, stop: provider.end };
   };
 
   const makeTokenKey = (alg) => makeIssuerKey(alg, `bench-${alg.toLowerCase()}`);

@@ -31,6 +31,8 @@ const peer = (script, environment = {}) => ({
     ...environment,
   }),
   missing: () => undefined,
+  workloads: bearer,
+  own: true,
 });
 const floor = (kind, runtime = 'here') => ({
   command: () => serverWords('floor', runtime),
@@ -45,10 +47,13 @@ const floor = (kind, runtime = 'here') => ({
   checks: 'none',
 });
 
-/**
- * Servers by name. `own`: in the packages of the bench. `pace`: DPoP requests a
- * second, more than it can serve.
- */
+/** The service on another version of Node. */
+const newer = (version, pace) => {
+  const runtime = `node${version}`;
+  return { label: `Portcullis, Node ${version}`, ...service(runtime), workloads: brief, pace, own: true };
+};
+
+/** Servers by name. `own`: in the packages of the bench. `pace`: DPoP requests a second, more than it can serve. */
 export const servers = {
   portcullis: {
     label: `Portcullis, ${here}`,
@@ -65,27 +70,9 @@ export const servers = {
     workloads: ['dpop-keys'],
     pace: 12_000,
   },
-  'portcullis-node22': {
-    label: 'Portcullis, Node 22',
-    ...service('node22'),
-    workloads: brief,
-    pace: 20_000,
-    own: true,
-  },
-  'portcullis-node24': {
-    label: 'Portcullis, Node 24',
-    ...service('node24'),
-    workloads: brief,
-    pace: 20_000,
-    own: true,
-  },
-  'portcullis-node26': {
-    label: 'Portcullis, Node 26',
-    ...service('node26'),
-    workloads: brief,
-    pace: 25_000,
-    own: true,
-  },
+  'portcullis-node22': newer(22, 20_000),
+  'portcullis-node24': newer(24, 20_000),
+  'portcullis-node26': newer(26, 25_000),
   'raw-floor-node26': {
     label: 'floor: raw node:http, Node 26',
     ...floor('raw', 'node26'),
@@ -104,16 +91,10 @@ export const servers = {
     ...peer('express'),
     workloads: [...bearer, ...dpop],
     pace: 6000,
-    own: true,
   },
-  fastify: { label: 'Fastify + @fastify/jwt', ...peer('fastify'), workloads: bearer, own: true },
-  'fastify-cache': {
-    label: 'Fastify + @fastify/jwt, cache',
-    ...peer('fastify', { CACHE: '10000' }),
-    workloads: bearer,
-    own: true,
-  },
-  'hono-jose': { label: 'Hono + jose', ...peer('hono-jose'), workloads: bearer, own: true },
+  fastify: { label: 'Fastify + @fastify/jwt', ...peer('fastify') },
+  'fastify-cache': { label: 'Fastify + @fastify/jwt, cache', ...peer('fastify', { CACHE: '10000' }) },
+  'hono-jose': { label: 'Hono + jose', ...peer('hono-jose') },
 };
 
 /** Servers of `--quick`. */

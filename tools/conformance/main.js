@@ -1,7 +1,6 @@
 // Runs the conformance scenarios of MCP for servers against a server without OAuth: directly, and protected by the library and
 // by the gate, with Bearer and DPoP. The scenarios send no token, so a relay adds it. Each check that passes directly must
 // pass with protection. Needs Linux on x64 and a build.
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as requestHttp } from 'node:http';
 import { join } from 'node:path';
@@ -14,7 +13,7 @@ import { createKeySet, createResourceServer } from '../../dist/index.js';
 import { createTestIssuer } from '../../dist/testing/index.js';
 import { installPackages } from '../bench/install.js';
 import { makeFolder } from '../shared/folder.js';
-import { findFreePort, isOpen, until } from '../shared/network.js';
+import { findFreePort, isOpen, listen, until } from '../shared/network.js';
 import { endChild, startChild } from '../shared/processes.js';
 import { createEverything } from './everything.js';
 
@@ -35,12 +34,7 @@ const resource = 'http://localhost:9/mcp';
 const scope = 'read:messages';
 const folder = makeFolder('conformance');
 
-const listen = async (listener, port = 0) => {
-  const server = createServer(listener).listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const address = /** @type {import('node:net').AddressInfo} */ (server.address());
-  return `http://127.0.0.1:${address.port}`;
-};
+const serveHttp = async (listener) => `http://127.0.0.1:${await listen(createServer(listener))}`;
 
 const handle = toNodeHandler(createMcpHandler(createEverything));
 /** Refuses other hosts, as a server on loopback must because of DNS rebinding. */
@@ -50,7 +44,7 @@ const serve = (incoming, outgoing) => {
   if (isLocal) void handle(incoming, outgoing, incoming.body);
   else outgoing.writeHead(403).end();
 };
-const direct = await listen(serve);
+const direct = await serveHttp(serve);
 
 const idp = await startLocalIdp({
   port: 0,
@@ -68,7 +62,7 @@ const { protect } = createMcpAuth(
   createResourceServer({ issuers: [{ issuer: idp.issuer, keys }], audience: resource }),
   { resource, authorizationServers: [idp.issuer], policy: { scopes: [scope] }, ...entries },
 );
-const library = await listen((incoming, outgoing) => protect(incoming, outgoing, () => serve(incoming, outgoing)));
+const library = await serveHttp((incoming, outgoing) => protect(incoming, outgoing, () => serve(incoming, outgoing)));
 
 const rules = {
   issuers: { main: { issuer: idp.issuer, audience: resource } },
@@ -89,7 +83,7 @@ const gate = `http://127.0.0.1:${port}`;
 
 /** Forwards each request with the headers that `authorize` returns. */
 const relay = (target, authorize) =>
-  listen((incoming, outgoing) => {
+  serveHttp((incoming, outgoing) => {
     const { method, url, rawHeaders } = incoming;
     const headers = [...rawHeaders, ...authorize(`http://${incoming.headers.host}${url}`, method)];
     const { hostname, port: to } = new URL(target);

@@ -27,10 +27,18 @@ async function startValid({ load, provider, instances }, rate) {
 }
 
 /** Counts the samples that an instance still accepts. */
-async function countAccepted({ instances }, tokens) {
+export async function countAccepted({ instances }, tokens) {
   let accepted = 0;
   for (const token of tokens) for (const instance of instances) if ((await ask(instance, token)) !== 401) accepted++;
   return accepted;
+}
+
+/** Sends a logout until it is confirmed. */
+export async function insist(counts, send) {
+  while ((await send()).status !== 200) {
+    counts.retries++;
+    await sleep(50);
+  }
 }
 
 /** One logout after the other; each is awaited on a connection of every instance. */
@@ -50,11 +58,7 @@ async function playLogouts(scene) {
     // Twice: the second time the token is cached.
     for (let n = 0; n < 2; n++) await Promise.all(watchers.map((watcher) => watcher.ask(bytes)));
     const logout = formatLogout(provider.logoutToken(sid));
-    const sender = senders[i % senders.length];
-    while ((await sender?.ask(logout))?.status !== 200) {
-      counts.retries++;
-      await sleep(50);
-    }
+    await insist(counts, () => senders[i % senders.length].ask(logout));
     const confirmedAt = performance.now();
     counts.confirmed++;
     const times = await Promise.all(watchers.map((watcher) => awaitRefusal(watcher, { bytes, confirmedAt, counts })));
@@ -110,10 +114,7 @@ async function playManyCutoffs(scene) {
       if (token !== undefined) tokens.push(token);
       const logout = formatLogout(provider.logoutToken(sid));
       const sentAt = performance.now();
-      while ((await sender.ask(logout)).status !== 200) {
-        counts.retries++;
-        await sleep(50);
-      }
+      await insist(counts, () => sender.ask(logout));
       counts.confirmed++;
       waits.push(performance.now() - sentAt);
       if (token !== undefined) checks.push(checkLater(token));

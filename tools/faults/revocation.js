@@ -8,7 +8,7 @@ import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { startRedis, startSentinels } from '../shared/redis.js';
 import { quantile } from '../shared/statistics.js';
-import { loadRows } from './revocation-load.js';
+import { countAccepted, insist, loadRows } from './revocation-load.js';
 import { ask, logOut, openProvider, startInstance } from './revocation-scene.js';
 
 /** Milliseconds after the confirmation of a logout. */
@@ -44,10 +44,7 @@ function play(scene, name) {
   };
   const revoke = async (session) => {
     session.triedAt = performance.now();
-    while ((await logOut(pick(scene.instances), session.logout)) !== 200) {
-      counts.retries++;
-      await sleep(50);
-    }
+    await insist(counts, async () => ({ status: await logOut(pick(scene.instances), session.logout) }));
     session.confirmedAt = performance.now();
     for (const instance of [...scene.instances])
       while ((await ask(instance, session.token)) !== 401 && scene.instances.includes(instance));
@@ -62,11 +59,8 @@ function play(scene, name) {
   const finish = async () => {
     await sleep(bound + 200);
     isOver = true;
-    let left = 0;
-    const ended = sessions.filter(({ confirmedAt }) => confirmedAt < Infinity);
-    for (const { token } of ended)
-      for (const instance of scene.instances) if ((await ask(instance, token)) !== 401) left++;
-    return { ...counts, left, confirmed: ended.length, waits };
+    const ended = sessions.filter(({ confirmedAt }) => confirmedAt < Infinity).map(({ token }) => token);
+    return { ...counts, left: await countAccepted(scene, ended), confirmed: ended.length, waits };
   };
   return { revokeAll, finish, begin: () => Promise.all(Array.from({ length: 6 }, check)) };
 }
@@ -98,12 +92,7 @@ const rows = {
       await redis.restart();
     }),
   },
-  'redis-failover': {
-    open: startSentinels,
-    play: during(async ({ redis }) => {
-      await redis.failOver();
-    }),
-  },
+  'redis-failover': { open: startSentinels, play: during(({ redis }) => redis.failOver()) },
   'redis-slow': {
     open: startRedis,
     play: during(async ({ redis }) => {
@@ -171,21 +160,10 @@ export async function playRevocations(names, { quick, identity, load }) {
   return broken;
 }
 
-function describe({
-  confirmed,
-  retries,
-  requests,
-  accepted,
-  refused,
-  left,
-  broken,
-  waits,
-  note = 'refused by all, p99',
-}) {
-  const p99 = quantile(
-    waits.toSorted((a, b) => a - b),
-    0.99,
-  );
+function describe({ waits, note = 'refused by all, p99', ...counts }) {
+  const { confirmed, retries, requests, accepted, refused, left, broken } = counts;
+  waits.sort((a, b) => a - b);
+  const p99 = quantile(waits, 0.99);
   return (
     `${confirmed} logouts (${retries} retried), ${requests} requests, ${accepted} accepted later than ${bound} ms, ` +
     `${refused} valid refused, ${left} accepted at the end, ${broken} broken connections, ${note} ${Math.round(p99)} ms`

@@ -1,5 +1,5 @@
 // What many clients do at once.
-import { limitConnections, startCrowd } from '../load/crowd.js';
+import { limitConnections, withCrowd } from '../load/crowd.js';
 import { isLevel } from './level.js';
 import { makeEcKey } from './tokens.js';
 
@@ -57,8 +57,7 @@ export const slow = {
   title: ({ quick }) => `${quick ? '1 000' : '5 000'} slow clients`,
   async play(scene) {
     const count = limitConnections(scene.pace(5000, 1000));
-    const crowd = startCrowd();
-    try {
+    await withCrowd(async (crowd) => {
       await scene.begin();
       const { opened } = await crowd.open({ port: scene.service.port, count, style: 'slow' });
       scene.demand(opened === count, `only ${opened} of ${count} could connect`);
@@ -71,9 +70,7 @@ export const slow = {
       scene.demand(state.open === 0, `${state.open} slow clients were still connected ${slowSeconds} s later`);
       scene.note(`${count} clients, a byte a second; cut off after 10 s, ${state.statuses[408] ?? 0} of them with 408`);
       await scene.sleep(1);
-    } finally {
-      await crowd.end();
-    }
+    });
   },
 };
 
@@ -88,8 +85,7 @@ export const incomplete = {
     // Without load, because its heap varies by more. One process, because it does not give memory back.
     const before = scene.service.memory();
     for (const { part, line } of parts) {
-      const crowd = startCrowd();
-      try {
+      await withCrowd(async (crowd) => {
         await crowd.open({ port: scene.service.port, count, style: 'waiting', bytes: part * 1024, line });
         let most = 0;
         for (let tenths = 0; tenths < 20; tenths++) {
@@ -102,9 +98,7 @@ export const incomplete = {
         scene.demand(open === count, `only ${open} of ${count} were open with ${what}`);
         scene.demand(each <= maxPerConnection(part), `${what} cost ${each.toFixed(0)} KiB`);
         costs.push(`${what}: +${most.toFixed(0)} MiB, ${each.toFixed(0)} KiB for each`);
-      } finally {
-        await crowd.end();
-      }
+      });
     }
     scene.note(costs.join('; '));
     await scene.begin({ share: 0.1 });
@@ -120,16 +114,13 @@ export const idle = {
   title: ({ quick }) => `${quick ? '2 000' : '10 000'} idle connections`,
   async play(scene) {
     const count = limitConnections(scene.pace(10_000, 2000));
-    const crowd = startCrowd();
-    try {
+    await withCrowd(async (crowd) => {
       await scene.begin();
       await crowd.open({ port: scene.service.port, count, style: 'idle' });
       await scene.sleep(scene.pace(5, 2));
       const { open, statuses } = await crowd.state();
       scene.demand(open === count && statuses[200] === count, `${open} of ${count} connections were open and served`);
       scene.note(`${count} connections, kept alive after one response each`);
-    } finally {
-      await crowd.end();
-    }
+    });
   },
 };

@@ -1,7 +1,7 @@
 // Faults at start and stop, and unread responses: outages across restarts, stops under new connections.
 import { join } from 'node:path';
 import { startArrivals } from '../load/arrivals.js';
-import { limitConnections, startCrowd } from '../load/crowd.js';
+import { limitConnections, withCrowd } from '../load/crowd.js';
 import { startService } from './service.js';
 
 /** Seconds until a connection with unread responses is closed. */
@@ -15,8 +15,7 @@ const pipelining = {
   setup: { environment: { NODE_OPTIONS: '--max-old-space-size=512' } },
   async play(scene) {
     const count = limitConnections(scene.pace(1300, 300));
-    const crowd = startCrowd();
-    try {
+    await withCrowd(async (crowd) => {
       await scene.begin({ share: 0.3 });
       await scene.sleep(scene.pace(2, 1));
       const before = scene.samples.length;
@@ -34,9 +33,7 @@ const pipelining = {
       scene.demand(held <= 128, `${held} connections are still held ${unreadSeconds} s later`);
       scene.note(`memory at most ${most.toFixed(0)} MiB; those clients are closed, other clients get responses`);
       await scene.sleep(1);
-    } finally {
-      await crowd.end();
-    }
+    });
   },
 };
 

@@ -102,7 +102,7 @@ export async function openScene(bench, setup) {
     /** Sends a token until the response has this status. Returns false if it does not within the seconds. */
     awaitStatus: (token, status, seconds) =>
       holdsWithin(seconds, async () => (await scene.request('/api/private', token)) === status),
-    /** Sends a request of its own. Resolves with the status. */
+    /** Sends one request. Resolves with the status. */
     async request(path, token) {
       const headers = { connection: 'close', ...(token !== undefined && { authorization: `Bearer ${token}` }) };
       const response = await fetch(`http://127.0.0.1:${scene.service.port}${path}`, { headers });

@@ -11,13 +11,15 @@ export function limitConnections(wished) {
   return limit === 'unlimited' ? wished : Math.min(wished, Number(limit) - spare);
 }
 
-/** Starts the process; it closes its connections with its end. */
-export function startCrowd() {
+/**
+ * Starts the process, and ends it with its connections after `play`. `open` opens `count` connections of the `style`: `idle`, `slow`,
+ * `pipelining`, or `waiting` after `bytes` of a head of such a `line`.
+ */
+export async function withCrowd(play) {
   const { ask, end } = startHelper(new URL('crowd-process.js', import.meta.url));
-  return {
-    /** Opens `count` connections of the `style`: `idle`, `slow`, `pipelining`, or `waiting` after `bytes` of a head of such a `line`. */
-    open: (options) => ask('open', options),
-    state: () => ask('state'),
-    end,
-  };
+  try {
+    return await play({ open: (options) => ask('open', options), state: () => ask('state') });
+  } finally {
+    await end();
+  }
 }

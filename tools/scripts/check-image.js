@@ -1,17 +1,17 @@
 // Goes through the steps of deploy/image/Dockerfile in a folder, since no container engine is needed for them: installs the
 // packed tarball, takes away the right to write, and runs the service as another user (if this one is root).
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { listen, stop } from '../shared/network.js';
+import { text } from 'node:stream/consumers';
+import { makeFolder } from '../shared/folder.js';
+import { holdsWithin, listen, stop } from '../shared/network.js';
+import { endChild, startChild } from '../shared/processes.js';
 
 const user = 65532;
 const isRoot = process.getuid?.() === 0;
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-image-'));
+const folder = makeFolder('image');
 const [packed, app] = [join(folder, 'packed'), join(folder, 'app')];
 let failed = false;
 
@@ -40,11 +40,10 @@ try {
   // A collector: it counts the spans by their names in the protobuf.
   const spans = { server: 0, authorize: 0 };
   const collector = createServer(async (incoming, outgoing) => {
-    let text = '';
-    for await (const chunk of incoming.setEncoding('latin1')) text += chunk;
-    if (incoming.url !== '/v1/traces' || !text.includes('edge-1')) return void outgoing.writeHead(404).end();
-    spans.server += text.split('GET /api/').length - 1;
-    spans.authorize += text.split('authorize').length - 1;
+    const body = await text(incoming.setEncoding('latin1'));
+    if (incoming.url !== '/v1/traces' || !body.includes('edge-1')) return void outgoing.writeHead(404).end();
+    spans.server += body.split('GET /api/').length - 1;
+    spans.authorize += body.split('authorize').length - 1;
     outgoing.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
   });
   const port = await listen(collector);
@@ -61,13 +60,12 @@ try {
     ...traces,
   };
   const main = join(app, 'node_modules/portcullis/dist/cli/main.js');
-  const service = spawn(process.execPath, ['--import', join(app, 'traces.js'), main, 'serve'], {
+  const service = startChild([process.execPath, '--import', join(app, 'traces.js'), main, 'serve'], {
     cwd: app,
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
     ...identity,
   });
-  const ended = once(service, 'exit');
   const probe = () => {
     try {
       execFileSync(process.execPath, [join(app, 'healthcheck.js')], { env, ...identity });
@@ -76,23 +74,16 @@ try {
       return false;
     }
   };
-  let healthy = false;
-  for (let i = 0; i < 50 && !healthy && service.exitCode === null; i++) {
-    await sleep(200);
-    healthy = probe();
-  }
+  const healthy = await holdsWithin(10, probe, 200);
   check(`it runs ${isRoot ? 'as another user ' : ''}from a read-only folder, and its health check passes`, healthy);
   const { status } = await fetch(`http://127.0.0.1:${ports.PORT}/api/public`);
   check('it answers', status === 200);
   await fetch(`http://127.0.0.1:${ports.PORT}/api/private`, { headers: { authorization: 'Bearer a.b.c' } });
-  service.kill('SIGTERM');
-  const [code] = await ended;
-  check('SIGTERM ends it with 0', code === 0);
+  check('SIGTERM ends it with 0', (await endChild(service)) === 0);
   check('OTEL_* sends its spans to a collector', spans.server === 2 && spans.authorize === 1);
   await stop(collector);
   check('the health check of a service that is gone fails', !probe());
 } finally {
-  execFileSync('chmod', ['-R', 'u+w', folder]);
-  rmSync(folder, { recursive: true, force: true });
+  execFileSync('chmod', ['-R', 'u+w', folder]); // so that it can be removed
 }
 process.exitCode = failed ? 1 : 0;

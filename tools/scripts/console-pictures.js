@@ -2,14 +2,14 @@
 // Takes the pictures of the console in docs/images, one for the site: node tools/scripts/console-pictures.js
 // It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
 import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { makeFolder } from '../shared/folder.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const folder = await mkdtemp(join(tmpdir(), 'portcullis-pictures-'));
+const folder = makeFolder('pictures');
 const environment = { PATH: process.env.PATH, XDG_CACHE_HOME: folder, HOME: folder, NO_COLOR: '1' };
 const main = join(root, 'dist/cli/main.js');
 const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0'], {
@@ -74,5 +74,4 @@ try {
 } finally {
   await browser.close();
   dev.kill();
-  await rm(folder, { recursive: true, force: true });
 }

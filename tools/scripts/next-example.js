@@ -1,14 +1,13 @@
 // node tools/scripts/next-example.js [--write]: the example of Next.js, as its pages have it, on Next.js itself, with the package from
 // its tarball. `--write` puts the table into docs/frameworks/next.md. It needs a build and the registry of npm; `npm ci` does
 // not install Next.js, for its size. Exits with 1 unless what the pages promise holds.
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestIssuer } from 'portcullis/testing';
 import { makeFolder } from '../shared/folder.js';
-import { findFreePort } from '../shared/network.js';
+import { findFreePort, holdsWithin } from '../shared/network.js';
+import { endChild, startChild } from '../shared/processes.js';
 
 const packages = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1', 'typescript@5.9.3', '@types/node@20.19.43'];
 const swc = `@next/swc-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}@16.4.6`;
@@ -35,21 +34,15 @@ const inApplication = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' };
 /** Returns the responses to the three requests of a table row. */
 async function callServed(application, issuer) {
   const port = await findFreePort();
-  const child = spawn(
-    process.execPath,
-    ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', String(port)],
-    {
-      cwd: application,
-      env: { ...inApplication, ISSUER: issuer.issuer, AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') },
-      stdio: 'ignore',
-    },
-  );
+  const next = [process.execPath, 'node_modules/next/dist/bin/next'];
+  const child = startChild([...next, 'start', '-H', '127.0.0.1', '-p', String(port)], {
+    cwd: application,
+    env: { ...inApplication, ISSUER: issuer.issuer, AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') },
+    stdio: 'ignore',
+  });
   const url = `http://127.0.0.1:${port}/api/messages`;
   try {
-    for (let attempt = 0; attempt < 300; attempt++) {
-      if (await fetch(url).catch(() => undefined)) break;
-      await sleep(100);
-    }
+    await holdsWithin(30, async () => (await fetch(url)).status > 0, 100);
     const calls = [{}, issuer.headers(), issuer.headers({ scope: 'read:messages', sub: 'alice' })];
     const answers = [];
     for (const headers of calls) {
@@ -59,8 +52,7 @@ async function callServed(application, issuer) {
     }
     return answers;
   } finally {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+    await endChild(child);
   }
 }
 
