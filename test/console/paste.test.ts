@@ -153,6 +153,7 @@ it('request pasted into the console of a gate → its rule decides; no rule → 
   };
   const opened = await openConsole((environment) => openGate(provider, rules, environment));
   onTestFinished(opened.close);
+  await awaitReady(opened.service); // the keys are fetched after it listens
   const token = await provider.sign({ scope: 'openid' });
   const paste = async (url: string): Promise<PastedRequest> =>
     onlyOf((await post(opened, `curl ${url} -H 'Authorization: Bearer ${token}'`)).json as PasteResult); // the service writes this shape
