@@ -21,12 +21,6 @@ interface Table {
   readonly followers: Map<string, Set<() => void>>;
 }
 
-/** Tables of one issuer or stream, by kind. */
-type Tables = Partial<Record<RecordKind, Table>>;
-
-/** Values that share their end of retention, by table. */
-type Bucket = Map<Table, Set<string>>;
-
 const bucketsPerLifetime = 64;
 /** Expired values that one `add` removes. More than it adds, so that they cannot pile up. */
 const removedPerAdd = 8;
@@ -36,12 +30,13 @@ const calledPerIteration = 100;
 /** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. Times are since the epoch. */
 export function createCutoffs(lifetime: number) {
   const width = Math.max(1, Math.ceil(lifetime / bucketsPerLifetime));
-  const scopes = new Map<string, Tables>();
-  const buckets = new Map<number, Bucket>();
+  const scopes = new Map<string, Partial<Record<RecordKind, Table>>>();
+  /** Values that share their end of retention, by table. */
+  const buckets = new Map<number, Map<Table, Set<string>>>();
   const due = new Set<() => void>();
   let size = 0;
 
-  const tableOf = (scope: string, kind: keyof Tables): Table => {
+  const tableOf = (scope: string, kind: RecordKind): Table => {
     const tables = scopes.get(scope) ?? {};
     const table = tables[kind] ?? { scope, kind, marks: new Map(), renewed: new Map(), followers: new Map() };
     tables[kind] = table;
@@ -51,16 +46,9 @@ export function createCutoffs(lifetime: number) {
 
   const retain = (table: Table, name: string, until: number): void => {
     const end = Math.ceil(until / width) * width;
-    const bucket: Bucket = buckets.get(end) ?? new Map();
+    const bucket = buckets.get(end) ?? new Map<Table, Set<string>>();
     buckets.set(end, bucket.set(table, (bucket.get(table) ?? new Set()).add(name)));
-    if (!table.marks.has(name)) return;
-    table.renewed.set(name, Math.max(end, table.renewed.get(name) ?? 0));
-  };
-
-  const remove = (table: Table, name: string, end: number): void => {
-    if ((table.renewed.get(name) ?? 0) > end) return;
-    table.renewed.delete(name);
-    if (table.marks.delete(name)) size--;
+    if (table.marks.has(name)) table.renewed.set(name, Math.max(end, table.renewed.get(name) ?? 0));
   };
 
   const callDue = (): void => {
@@ -80,7 +68,9 @@ export function createCutoffs(lifetime: number) {
         for (const name of names) {
           if (left-- === 0) return;
           names.delete(name);
-          remove(table, name, end);
+          if ((table.renewed.get(name) ?? 0) > end) continue;
+          table.renewed.delete(name);
+          if (table.marks.delete(name)) size--;
         }
         bucket.delete(table);
       }

@@ -34,16 +34,18 @@ export interface RevocationStore {
 /** Kinds of cutoffs: the claim that is compared. */
 export const cutoffKinds = ['sub', 'sid', 'client_id', 'jti'] as const;
 export type CutoffKind = (typeof cutoffKinds)[number];
-
-export function isCutoffKind(kind: string): kind is CutoffKind {
-  return (cutoffKinds as readonly string[]).includes(kind);
-}
-
 /** Kinds of records: cutoffs, and the last verification of a stream. */
 export type RecordKind = CutoffKind | 'verified';
 
 export function isKind(kind: string): kind is RecordKind {
-  return kind === 'verified' || isCutoffKind(kind);
+  return kind === 'verified' || (cutoffKinds as readonly string[]).includes(kind);
+}
+
+/** Maximum number of characters of the value of a cutoff. */
+export const maxValueLength = 1024;
+
+export function isCutoffValue(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxValueLength;
 }
 
 /** Events that set cutoffs. A mark holds the position in this list: append only. */
@@ -104,7 +106,7 @@ export function checkRecord(
   const time = timeOfMark(mark) / 1000;
   const before = boundTime(time, now, clockTolerance);
   // A cutoff is retained no longer than the tokens that it refuses.
-  const latest = isCutoffKind(kind) ? now + maxTokenLifetime + 2 * clockTolerance : Number.POSITIVE_INFINITY;
+  const latest = kind === 'verified' ? Number.POSITIVE_INFINITY : now + maxTokenLifetime + 2 * clockTolerance;
   const end = Math.min(until, Math.ceil(latest));
   return [scope, kind, name, before === time ? mark : encodeMark(before, eventOfMark(mark)), end];
 }

@@ -19,7 +19,7 @@ export const aliveChannel = (instance: string): string => `${prefix}alive:${inst
  * do not expire, records are removed by their own end, a mark or end later than can be counts as none, and sizes that this
  * script has not left are a loss. A script that has written is no longer refused by maxmemory: PERSIST only where it is needed.
  */
-const writeScript = `
+const runWrite = createRunScript(`
 local now = tonumber(redis.call('TIME')[1])
 local foreign = 0
 for i, kind in ipairs({ 'hash', 'zset', 'string', 'string' }) do
@@ -79,22 +79,18 @@ if ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], 'alive') end
 if known_sizes ~= sizes() then redis.call('SET', KEYS[4], sizes()) end
 local run = string.match(redis.call('INFO', 'server'), '[\\r\\n]run_id:(%w+)')
 return { full, (run or '') .. ' ' .. redis.call('GET', KEYS[3]), foreign }
-`;
+`);
 /** Removes values that are not records, unless they were replaced meanwhile. KEYS: records, ends. ARGV: key and value of each. */
-const discardScript = `
+const runDiscard = createRunScript(`
 for i = 1, #ARGV, 2 do
   if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[1], ARGV[i])
     redis.call('ZREM', KEYS[2], ARGV[i])
   end
 end
-`;
-/** Reads a part of all records. KEYS: the records. ARGV: the cursor, the size of the part. */
-const scanScript = `return redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])`;
-const runWrite = createRunScript(writeScript);
-const runDiscard = createRunScript(discardScript);
-const runScan = createRunScript(scanScript);
-const recordsPerScan = '1000';
+`);
+/** Reads a part of all records. KEYS: the records. ARGV: the cursor. */
+const runScan = createRunScript(`return redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000)`);
 
 export interface Writing {
   /** Publishes records that are not new too. Default: new ones. */
@@ -103,18 +99,15 @@ export interface Writing {
   readonly alive?: string;
 }
 
-export interface Written {
-  /** Differs if Redis may have lost records. */
-  readonly identity: string;
-  /** Keys that another program had written, and that were deleted. */
-  readonly foreign: number;
-}
-
+/**
+ * Writes records. Returns the `identity` of Redis, which differs if it may have lost records, and the number of `foreign` keys:
+ * those that another program had written, and that were deleted.
+ */
 export async function writeRecords(
   commands: RedisCommands,
   records: readonly RevocationRecord[],
   { publish, alive = '' }: Writing,
-): Promise<Written> {
+) {
   const epoch = randomBytes(9).toString('base64url');
   const written = records.flatMap(([scope, kind, name, mark, until]) => [
     JSON.stringify([scope, kind, name]),
@@ -131,14 +124,15 @@ export async function writeRecords(
 export async function* scanRecords(commands: RedisCommands) {
   let cursor = '0';
   do {
-    const response = await runScan(commands, { keys: keys.slice(0, 1), arguments: [cursor, recordsPerScan] });
+    const response = await runScan(commands, { keys: keys.slice(0, 1), arguments: [cursor] });
     const [next, pairs] = response as readonly [unknown, readonly unknown[]]; // HSCAN returns these
     cursor = String(next);
     const records: RevocationRecord[] = [];
     const foreign: string[] = [];
     for (let i = 0; i < pairs.length; i += 2) {
       const [key, value] = [String(pairs[i]), String(pairs[i + 1])];
-      const record = readRecord(parseStored(key, value));
+      const names = parseJson(key);
+      const record = readRecord(Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined);
       if (record === undefined) foreign.push(key, value);
       else records.push(record);
     }
@@ -154,11 +148,6 @@ export async function discardForeign(commands: RedisCommands, foreign: readonly 
 export function parseMessage(message: string): readonly (RevocationRecord | undefined)[] {
   const values = parseJson(message);
   return Array.isArray(values) ? values.map(readRecord) : [undefined];
-}
-
-function parseStored(key: string, value: string): unknown {
-  const names = parseJson(key);
-  return Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined;
 }
 
 const parseJson = (text: string): unknown => attempt((): unknown => JSON.parse(text));

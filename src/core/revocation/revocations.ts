@@ -11,7 +11,9 @@ import {
   cutoffKinds,
   encodeMark,
   eventOfMark,
+  isCutoffValue,
   maxRecords,
+  maxValueLength,
   type RevocationFollower,
   type RevocationRecord,
   type RevocationStore,
@@ -74,8 +76,8 @@ export interface EventCutoff {
   readonly issuer: string;
   readonly kind: CutoffKind;
   readonly value: string;
-  /** Seconds since the epoch. */
-  readonly before: number;
+  /** Seconds since the epoch. Default: the second before now. */
+  readonly before?: number | undefined;
   readonly event: CutoffEvent;
 }
 
@@ -84,7 +86,6 @@ export type RevocationParts = ReturnType<typeof openParts>;
 
 /** Seconds without contact after which `stale` decides. */
 const staleAfter = 60;
-const maxValueLength = 1024;
 const maxLifetime = 366 * 86_400;
 
 const isStore = (value: unknown): boolean =>
@@ -115,23 +116,15 @@ export function readRevocations(caller: string, revocations: unknown): Revocatio
  */
 export function createRevocations(options: RevocationsOptions = {}): Revocations {
   checkOptionMembers<RevocationsOptions>('createRevocations', options, members);
-  const { now = () => Date.now() / 1000 } = options;
-  const own = openParts({ ...options, now });
+  const own = openParts(options);
   const { set, ready, status, close } = own;
-  const revocations: Revocations = {
-    async revoke(cutoff) {
-      const { issuer, kind, value, before = Math.floor(now()) - 1 } = readCutoff(cutoff);
-      await set([{ issuer, kind, value, before, event: 'revoke' }]);
-    },
-    ...{ ready, status, close },
-  };
+  const revoke = async (cutoff: Cutoff): Promise<void> => set([{ ...readCutoff(cutoff), event: 'revoke' }]);
+  const revocations: Revocations = { revoke, ready, status, close };
   parts.set(revocations, own);
   return revocations;
 }
 
-type Clock = Required<Pick<RevocationsOptions, 'now'>>;
-
-function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & Clock) {
+function openParts({ stale = 'accept', now = () => Date.now() / 1000, ...options }: RevocationsOptions) {
   const { store = createMemoryRevocationStore(), maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
   const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
   const contact = followStore(store, cutoffs, { now, clockTolerance, maxTokenLifetime });
@@ -154,9 +147,8 @@ function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & C
     check(claims: JsonObject): Refused | undefined {
       const { exp, iat } = claims;
       if (typeof exp === 'number' && typeof iat === 'number' && exp - iat > maxTokenLifetime) {
-        return new Refused('token_lifetime_too_long', {
-          context: { lifetime: exp - iat, longest: maxTokenLifetime },
-        });
+        const context = { lifetime: exp - iat, longest: maxTokenLifetime };
+        return new Refused('token_lifetime_too_long', { context });
       }
       if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
       const revoked = own.refuseRevoked(claims);
@@ -167,7 +159,10 @@ function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & C
     /** Refuses by a cutoff. */
     refuseRevoked(claims: JsonObject): Refused | undefined {
       const found = cutoffs.find(claims);
-      return found?.isCertain === true ? describeRevoked(found.mark, found.kind) : undefined;
+      if (found?.isCertain !== true) return undefined;
+      const { mark, kind } = found;
+      const since = new Date(timeOfMark(mark)).toISOString();
+      return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
     },
     /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
     doubtOf(claims: JsonObject): number | undefined {
@@ -178,7 +173,7 @@ function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & C
     set(wanted: readonly EventCutoff[]): Promise<void> {
       const seconds = now();
       return write(
-        wanted.map(({ issuer, kind, value, before, event }) => {
+        wanted.map(({ issuer, kind, value, before = Math.floor(seconds) - 1, event }) => {
           const time = boundTime(before, seconds, clockTolerance);
           const until = Math.ceil(Math.max(time, seconds) + maxTokenLifetime + clockTolerance);
           return [issuer, kind, value, encodeMark(time, event), until];
@@ -201,16 +196,16 @@ function openParts({ now, stale = 'accept', ...options }: RevocationsOptions & C
 function followStore(
   store: RevocationStore,
   cutoffs: Cutoffs,
-  { now, ...limits }: Clock & { readonly clockTolerance: number; readonly maxTokenLifetime: number },
+  { now, ...limits }: { now: () => number; clockTolerance: number; maxTokenLifetime: number },
 ) {
-  let contactAt = monotonic();
+  let contactAt = performance.now();
   let invalid = 0;
   let loaded = false;
   let settle = (): void => {};
   const whenLoaded = new Promise<void>((resolve) => {
     settle = resolve;
   });
-  const secondsWithout = (): number => monotonic() - contactAt;
+  const secondsWithout = (): number => (performance.now() - contactAt) / 1000;
   const follower: RevocationFollower = {
     apply(records) {
       const seconds = now();
@@ -228,7 +223,7 @@ function followStore(
       invalid += count;
     },
     onContact() {
-      contactAt = monotonic();
+      contactAt = performance.now();
       loaded = true;
       settle();
     },
@@ -244,29 +239,17 @@ function followStore(
 }
 
 /** Reads a cutoff. Throws `TypeError` for one that cannot work; the message does not repeat its value. */
-export function readCutoff(cutoff: Cutoff): Omit<EventCutoff, 'before' | 'event'> & { readonly before?: number } {
-  const members = Object.entries(Object(cutoff)).filter(([, value]) => value !== undefined);
-  const { issuer, before } = Object(cutoff) as Partial<Cutoff>;
-  const [key, ...others] = members.filter(([name]) => name !== 'issuer' && name !== 'before');
+export function readCutoff(cutoff: Cutoff) {
+  const { issuer, before, ...others }: Partial<Cutoff> = Object(cutoff);
+  const [key, ...more] = Object.entries(others).filter(([, value]) => value !== undefined);
   const kind = cutoffKinds.find((each) => each === key?.[0]);
   const value = key?.[1];
-  if (kind === undefined || others.length > 0 || !isText(value) || value.length > maxValueLength) {
-    throw new TypeError(
-      `revoke: write exactly one of ${cutoffKinds.join(', ')}, with 1 to ${maxValueLength} characters`,
-    );
+  if (kind === undefined || more.length > 0 || !isCutoffValue(value)) {
+    const kinds = cutoffKinds.join(', ');
+    throw new TypeError(`revoke: write exactly one of ${kinds}, with 1 to ${maxValueLength} characters`);
   }
   if (!isText(issuer)) throw new TypeError('revoke: write the issuer of the tokens, as iss has it');
   if (before !== undefined && !isTime(before))
     throw new TypeError('revoke: before is a time in seconds since the epoch');
-  return { issuer, kind, value, ...(before !== undefined && { before }) };
-}
-
-function describeRevoked(mark: number, kind: CutoffKind): Refused {
-  const since = new Date(timeOfMark(mark)).toISOString();
-  return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
-}
-
-/** Seconds on a clock that never steps back. */
-function monotonic(): number {
-  return performance.now() / 1000;
+  return { issuer, kind, value, before };
 }

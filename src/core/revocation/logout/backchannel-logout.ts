@@ -55,10 +55,7 @@ const unavailable = eventResponse(400, {
   error_description: 'The logout cannot be processed at the moment. Send the token again.',
 });
 
-/**
- * Opens the endpoint for logout tokens (OpenID Connect Back-Channel Logout 1.0). Throws `TypeError` for options that cannot
- * work and for a server without `revocations`.
- */
+/** Opens the endpoint for logout tokens. Throws `TypeError` for invalid options and for a server without `revocations`. */
 export function openBackchannelLogout(
   server: ResourceServer<RegisteredClaims>,
   options: BackchannelLogoutOptions,

@@ -1,6 +1,7 @@
 import { isJsonObject, isTime, type JsonObject } from '../../jose/json.ts';
 import type { IssuerRules } from '../../token/access-token.ts';
 import { hasAudience } from '../../token/claims.ts';
+import { isCutoffValue } from '../record.ts';
 import type { EventCutoff } from '../revocations.ts';
 
 /** `typ` of logout tokens; many providers write `JWT`, or none. */
@@ -10,8 +11,6 @@ export const logoutTypes: ReadonlySet<string | undefined> = new Set([
 const logoutEvent = 'http://schemas.openid.net/event/backchannel-logout';
 /** Age of a token without `exp`, in seconds. */
 const maxAge = 120;
-/** Characters of a `sub` or `sid`. */
-const maxLength = 1024;
 
 /** Reports whether claims belong to a logout token for us (OpenID Connect Back-Channel Logout 1.0 §2.6). `now` is in seconds. */
 export function isLogoutToken(
@@ -23,12 +22,8 @@ export function isLogoutToken(
   if (!isTime(iat) || iat > now + nbfTolerance) return false;
   if (exp === undefined ? iat < now - maxAge : !isTime(exp) || now >= exp + expTolerance) return false;
   if (!isJsonObject(events) || !isJsonObject(events[logoutEvent])) return false;
-  if (!isName(jti) || nonce !== undefined || (sub === undefined && sid === undefined)) return false;
-  return [sub, sid].every((value) => value === undefined || isName(value));
-}
-
-function isName(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && value.length <= maxLength;
+  if (!isCutoffValue(jti) || nonce !== undefined || (sub === undefined && sid === undefined)) return false;
+  return [sub, sid].every((value) => value === undefined || isCutoffValue(value));
 }
 
 /** Cutoffs of a logout token: of its session, or of its subject if it names no session, or of both. */

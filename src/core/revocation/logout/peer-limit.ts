@@ -3,16 +3,11 @@ const most = 20;
 const window = 10;
 const maxPeers = 10_000;
 
-interface Count {
-  invalid: number;
-  /** Seconds on the clock of `now`. */
-  until: number;
-}
-
 /** Creates the limit of one process. A peer without an address is not limited: all senders behind a unix socket would be one. */
-export function createPeerLimit(now: () => number = () => performance.now() / 1000) {
-  const counts = new Map<string, Count>();
-  const find = (peer: string): Count | undefined => {
+export function createPeerLimit() {
+  const now = (): number => performance.now() / 1000;
+  const counts = new Map<string, { invalid: number; until: number }>();
+  const find = (peer: string) => {
     const count = counts.get(peer);
     return count !== undefined && now() < count.until ? count : undefined;
   };

@@ -3,14 +3,12 @@ import { Refused } from '../../refused.ts';
 import { missingKeys } from '../../token/access-token.ts';
 import { hasAudience } from '../../token/claims.ts';
 import { type EventIssuer, verifyEventToken } from '../../token/event-token.ts';
+import { isCutoffValue } from '../record.ts';
 import type { EventCutoff } from '../revocations.ts';
 import { type Stream, signalOfType, verificationType } from './stream-options.ts';
 
-export type SecurityEvent =
-  | { readonly kind: 'cutoff'; readonly cutoff: EventCutoff }
-  | { readonly kind: 'verification' }
-  /** Nothing to do: an event that is not listed, or a subject that no token can be found by. */
-  | { readonly kind: 'ignored'; readonly cause: 'event' | 'subject_unsupported' | 'subject_foreign' };
+/** Nothing to do for an event that is not listed, or a subject that no token can be found by. */
+type WithoutCutoff = 'verification' | 'event' | 'subject_unsupported' | 'subject_foreign';
 
 /** Error codes for a transmitter (RFC 8935 §2.4). */
 export const eventErrors = ['invalid_request', 'invalid_key', 'invalid_issuer', 'invalid_audience'] as const;
@@ -23,7 +21,7 @@ export function readSecurityEvent(
   token: string,
   stream: Stream,
   issuer: EventIssuer,
-): SecurityEvent | SecurityEventError | Refused {
+): EventCutoff | WithoutCutoff | SecurityEventError | Refused {
   const audiences = new Set([stream.audience]);
   let defect: SecurityEventError = 'invalid_request';
   const verified = verifyEventToken(token, {
@@ -49,16 +47,16 @@ export function readSecurityEvent(
   return verified.reason === 'invalid_signature' ? 'invalid_key' : defect;
 }
 
-function interpret({ events, sub_id: subject, iat }: JsonObject, stream: Stream): SecurityEvent {
+function interpret({ events, sub_id: subject, iat }: JsonObject, stream: Stream): EventCutoff | WithoutCutoff {
   const [type = '', event] = Object.entries(events as Readonly<Record<string, JsonObject>>)[0] ?? []; // as was checked
-  if (type === verificationType) return { kind: 'verification' };
+  if (type === verificationType) return 'verification';
   const name = signalOfType.get(type);
-  if (name === undefined || !stream.events.includes(name)) return { kind: 'ignored', cause: 'event' };
+  if (name === undefined || !stream.events.includes(name)) return 'event';
   const key = readSubject(subject as JsonObject, stream.issuer); // as was checked
-  if (typeof key === 'string') return { kind: 'ignored', cause: `subject_${key}` };
+  if (typeof key === 'string') return `subject_${key}`;
   const timestamp = event?.['event_timestamp'];
   const before = typeof timestamp === 'number' && timestamp >= 0 ? timestamp : Number(iat);
-  return { kind: 'cutoff', cutoff: { issuer: stream.issuer, ...key, before, event: name } };
+  return { issuer: stream.issuer, ...key, before, event: name };
 }
 
 /** Tokens that a subject identifies: those with this value. */
@@ -87,5 +85,5 @@ function readSimple(subject: JsonObject, issuer: string, kind: 'sub' | 'sid'): S
 }
 
 function key(kind: SubjectKey['kind'], value: unknown): SubjectKey | SubjectDefect {
-  return typeof value === 'string' && value !== '' && value.length <= 1024 ? { kind, value } : 'unsupported';
+  return isCutoffValue(value) ? { kind, value } : 'unsupported';
 }

@@ -77,11 +77,10 @@ export function openStream(options: Stream, { revocations, outbound, keyOptions,
       event = readSecurityEvent(token, options, issuer);
     }
     if (event instanceof Refused) return event.reason === 'keys_unavailable' ? 'not_ready' : 'invalid_key';
+    if (event === 'verification' && verifyEvery !== undefined) await revocations.noteVerified(name, 2 * verifyEvery);
     if (typeof event === 'string') return event;
-    if (event.kind === 'ignored') return event.cause;
-    if (event.kind === 'cutoff') await revocations.set([event.cutoff]);
-    else if (verifyEvery !== undefined) await revocations.noteVerified(name, 2 * verifyEvery);
-    return event.kind;
+    await revocations.set([event]);
+    return 'cutoff';
   };
 
   const connect = async (): Promise<void> => {
