@@ -6,14 +6,7 @@ import type { JwkSet } from '../jose/jwk.ts';
 import { type Algorithm, type Jws, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
 import { createKeySet, findAll, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import {
-  checkOptionMembers,
-  isObject,
-  isText,
-  isWithin,
-  type OptionCheck,
-  type OptionMembers,
-} from '../option-members.ts';
+import { checkOptionMembers, isObject, isText, isWithin, type OptionMembers } from '../option-members.ts';
 import type { Refused } from '../refused.ts';
 import { headerChecks } from '../token/access-token.ts';
 import { type ClaimRules, claimChecks } from '../token/claims.ts';
@@ -52,11 +45,11 @@ export interface AssertionVerifier {
 
 /** Characters of an assertion: the size of the largest header that Node accepts by default. */
 const maxLength = 16_384;
-const maxTolerance = 60;
-const text: OptionCheck = [isText, 'must be a non-empty string', 'required'];
 const optionMembers: OptionMembers<AssertionVerifierOptions> = {
-  ...{ issuer: text, audience: text, now: true },
-  clockTolerance: [isWithin(0, maxTolerance), `must be seconds, 0 to ${maxTolerance}`],
+  issuer: [isText, 'must be a non-empty string', 'required'],
+  audience: [isText, 'must be a non-empty string', 'required'],
+  now: true,
+  clockTolerance: [isWithin(0, 60), 'must be seconds, 0 to 60'],
   jwks: [
     (value) => typeof value === 'string' || isObject(value),
     'must be an https URL, a JWK set or a key set',

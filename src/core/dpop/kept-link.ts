@@ -61,15 +61,12 @@ export function keepLink(
   };
 
   return {
-    /** The link, once it is prepared. */
     ready: (): RedisLink | undefined => ready,
     /** Reports whether a link was neither given up nor closed. */
     isCurrent: (each: RedisLink): boolean => each === link,
-    /** Opens the first link. */
     connect,
     /** Gives a link up. Repeated for a command that was given up: it may have been in flight. */
     drop,
-    /** Ends the link for good. */
     close(): void {
       const closed = link;
       link = ready = undefined;

@@ -23,10 +23,7 @@ export interface ProofRequest {
 
 type ProofHeaderFacts = { readonly header: JsonObject; readonly algorithms: ReadonlySet<string> };
 
-interface ProofClaimFacts {
-  readonly claims: JsonObject;
-  readonly request: Pick<ProofRequest, 'method' | 'url' | 'ath' | 'now'>;
-}
+type ProofClaimFacts = { readonly claims: JsonObject; readonly request: Omit<ProofRequest, 'proof' | 'jkt'> };
 
 const maxJtiLength = 256;
 /** Seconds that a proof may be ahead. */

@@ -1,7 +1,7 @@
 import { attempt } from '../attempt.ts';
 import { loadRedis } from './load-redis.ts';
 import type { RedisClientLike, RedisCommands, RedisSubscriber } from './redis-script.ts';
-import { parseRedisUrl, type RedisConnectionOptions, type RedisNodes, type RedisTarget } from './redis-url.ts';
+import { parseRedisUrl, type RedisConnectionOptions, type RedisTarget } from './redis-url.ts';
 
 /** A connection to a Redis, its sentinels or a cluster, or a client that the caller has connected. */
 export interface RedisLink {
@@ -33,12 +33,6 @@ type Target<K extends RedisTarget['kind']> = RedisTarget & {
   readonly connection: RedisConnectionOptions;
 };
 type OwnClient = RedisClientLike & Omit<RedisSubscriber, 'on'> & Pick<NodeJS.EventEmitter, 'on'>;
-
-const maxUnanswered = 10_000;
-// Milliseconds. Together they find a lost connection and have a new one within 5 s.
-const connectTimeout = 1_500;
-const pingInterval = 1_000;
-const idleTimeout = 2_500;
 
 /** Links to the target of a store. Rejects with `TypeError` for an invalid URL, and with `Error` without `@redis/client`. */
 export async function openLinks(
@@ -120,19 +114,20 @@ function createClient(redis: Redis, target: Target<RedisTarget['kind']>): OwnCli
 const clientOptions = {
   // What is sent while there is no connection is rejected, and what is sent over it is bounded.
   disableOfflineQueue: true,
-  commandsQueueMaxLength: maxUnanswered,
+  commandsQueueMaxLength: 10_000,
   disableClientInfo: true,
   maintNotifications: 'disabled',
-  // A ping without a response keeps the connection idle, and an idle connection is dropped.
-  pingInterval,
+  // A ping without a response keeps the connection idle, and an idle connection is dropped. Milliseconds; with the timeouts
+  // below, a lost connection is found and replaced within 5 s.
+  pingInterval: 1_000,
 } as const;
 
 /** Our own timer tells each caller; this one would only take a command back that is not yet written. */
 const commandOptions = { timeout: 0 } as const;
 
 const socket = {
-  connectTimeout,
-  socketTimeout: idleTimeout,
+  connectTimeout: 1_500,
+  socketTimeout: 2_500,
   // Each link is made anew when it has ended: whatever else there is now is found then.
   reconnectStrategy: false,
 } as const;
@@ -158,7 +153,7 @@ function createSentinel(redis: Redis, target: Target<'sentinel'>) {
     name: target.name,
     RESP: 2,
     sentinelRootNodes: [...target.nodes],
-    nodeClientOptions: { ...options, ...credentialsOf(target) },
+    nodeClientOptions: { ...options, ...target.credentials },
     sentinelClientOptions: { ...options, ...target.connection.sentinel },
     commandOptions,
     // One connection for all proofs, pipelined: a client of a pool would serve one at a time.
@@ -172,16 +167,12 @@ function createSentinel(redis: Redis, target: Target<'sentinel'>) {
 function createCluster(redis: Redis, target: Target<'cluster'>) {
   return redis.createCluster({
     RESP: 2,
-    rootNodes: target.nodes.map(({ host, port }) => ({ socket: { host, port } })),
-    defaults: { ...clientOptions, ...credentialsOf(target), socket: socketOf(target) },
+    rootNodes: target.nodes.map((node) => ({ socket: node })),
+    defaults: { ...clientOptions, ...target.credentials, socket: socketOf(target) },
     commandOptions,
     // All records are in one slot: the other masters need no connection.
     minimizeConnections: true,
   });
-}
-
-function credentialsOf({ username, password }: RedisNodes) {
-  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
 function socketOf({ tls, connection }: Target<'sentinel' | 'cluster'>) {

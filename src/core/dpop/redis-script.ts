@@ -43,13 +43,13 @@ export interface RedisAnswer extends Horizon {
 }
 
 /** Seconds by which the clocks of instances and of Redis may differ. */
-export const clockMargin = 30;
+const clockMargin = 30;
 
 /*
  * One script, so that nothing can come between the proof and the marker that says since when this Redis remembers.
  * KEYS: the record of the proof, the marker `<run_id> <since>`, the generation.
  * ARGV: the last moment of the proof in ms (empty to ask for the marker only), the time of the instance in ms, a new
- * generation in case one is needed, a name for this attempt, the margin in ms.
+ * generation in case one is needed, a name for this attempt.
  *
  * The marker is missing after FLUSHALL. It names another process after a restart, and after a failover to a replica,
  * which may lack the last records. In each case it is written anew, ahead of the clocks of both Redis and the
@@ -69,7 +69,7 @@ local function read(key)
   if type(value) ~= 'table' then return value end
   return not string.find(value.err, 'WRONGTYPE', 1, true) and redis.call('GET', key)
 end
-local margin = tonumber(ARGV[5])
+local margin = ${clockMargin * 1000}
 local latest = math.max(now, tonumber(ARGV[2]))
 local generation = read(KEYS[3])
 local written = read(KEYS[2])

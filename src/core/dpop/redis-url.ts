@@ -12,16 +12,10 @@ export type RedisTarget =
   | (RedisNodes & { readonly kind: 'cluster' });
 
 /** Several nodes with the same credentials. */
-export interface RedisNodes {
-  readonly nodes: readonly RedisNode[];
+interface RedisNodes {
+  readonly nodes: readonly { readonly host: string; readonly port: number }[];
   readonly tls: boolean;
-  readonly username: string | undefined;
-  readonly password: string | undefined;
-}
-
-export interface RedisNode {
-  readonly host: string;
-  readonly port: number;
+  readonly credentials: { readonly username?: string; readonly password?: string };
 }
 
 const fix =
@@ -35,36 +29,31 @@ const maxPort = 65_535;
 
 /** Reads the URL of a Redis, of its sentinels or of a cluster. Throws `TypeError` without its text: it may hold a password. */
 export function parseRedisUrl(url: string): RedisTarget {
-  const [, scheme, kind, credentials, hosts = '', name = ''] = several.exec(url) ?? [];
+  const [, scheme, kind, credentials = '', hosts = '', name = ''] = several.exec(url) ?? [];
   if (kind === undefined) {
     if (!single.test(url) || !URL.canParse(url)) throw new TypeError(fix);
     return { kind: 'single', url };
   }
   const defaultPort = kind === 'cluster' ? defaultPorts.cluster : defaultPorts.sentinel;
   const nodes = hosts.split(',').map((text) => parseNode(text, defaultPort));
-  const shared = { nodes, tls: scheme === 'rediss', ...parseCredentials(credentials) };
-  if (kind === 'cluster') {
-    if (name !== '') throw new TypeError(fix);
-    return { kind, ...shared };
-  }
-  const decoded = decode(name);
-  if (decoded === '') throw new TypeError(fix);
-  return { kind: 'sentinel', name: decoded, ...shared };
+  const shared = { nodes, tls: scheme === 'rediss', credentials: parseCredentials(credentials) };
+  if ((kind === 'cluster') !== (name === '')) throw new TypeError(fix);
+  return kind === 'cluster' ? { kind, ...shared } : { kind: 'sentinel', name: decode(name), ...shared };
 }
 
-function parseNode(text: string, defaultPort: number): RedisNode {
+function parseNode(text: string, defaultPort: number): RedisNodes['nodes'][number] {
   const [, host, port] = nodeGrammar.exec(text) ?? [];
   const number = port === undefined ? defaultPort : Number(port);
   if (host === undefined || number < 1 || number > maxPort) throw new TypeError(fix);
   return { host: host.replace(/^\[|\]$/g, ''), port: number };
 }
 
-function parseCredentials(text: string | undefined): Pick<RedisNodes, 'username' | 'password'> {
-  if (text === undefined) return { username: undefined, password: undefined };
-  const colon = text.indexOf(':');
-  const username = decode(colon < 0 ? text : text.slice(0, colon));
-  const password = colon < 0 ? undefined : decode(text.slice(colon + 1));
-  return { username: username === '' ? undefined : username, password };
+function parseCredentials(text: string): RedisNodes['credentials'] {
+  const [, username = '', password] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
+  return {
+    ...(username !== '' && { username: decode(username) }),
+    ...(password !== undefined && { password: decode(password) }),
+  };
 }
 
 function decode(text: string): string {

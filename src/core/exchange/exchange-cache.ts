@@ -23,7 +23,7 @@ export interface CachedExchange {
   /** Time at which an upstream last refused its token, in seconds since the epoch. */
   readonly discardedAt: number;
   /** Called once, when it leaves the cache. */
-  readonly release: () => void;
+  readonly release?: (() => void) | undefined;
 }
 
 /** Reports whether a token is cached, and neither a refusal nor nothing. */
@@ -31,13 +31,9 @@ export function isToken(result: CachedExchange['result']): result is ExchangedTo
   return result !== undefined && 'token' in result;
 }
 
-interface Owner {
-  readonly keys: Set<string>;
-  bytes: number;
-}
+type Owner = { readonly keys: Set<string>; bytes: number };
 
 export interface ExchangeEntry extends CachedExchange {
-  /** False once it has left the cache. */
   isCached: boolean;
   readonly subject: string;
   readonly caller: string;
@@ -68,7 +64,7 @@ export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
     dispose(entry, key) {
       const { caller, owner, size, release } = entry;
       entry.isCached = false;
-      release();
+      release?.();
       owner.bytes -= size;
       owner.keys.delete(key);
       if (owner.keys.size === 0) owners.delete(caller);
@@ -92,10 +88,7 @@ export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
       const { result } = cached;
       const size = bytesPerEntry + key.length + subject.length + (isToken(result) ? result.token.length : 0);
       entries.delete(key);
-      if (size > part) {
-        cached.release();
-        return;
-      }
+      if (size > part) return void cached.release?.();
       const owner = owners.get(caller) ?? { keys: new Set(), bytes: 0 };
       for (const oldest of owner.keys) {
         if (owner.bytes + size <= part) break;

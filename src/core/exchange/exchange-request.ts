@@ -2,7 +2,7 @@ import type { Credentials } from '../http/credentials.ts';
 import { type ClientCredentials, createAuthentication } from '../introspection/client-authentication.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { createDiscovery } from '../keys/discovery.ts';
-import { createOutbound, type FormResponse, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { createOutbound, type FetchedJson, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import { Refused } from '../refused.ts';
 import type { ExchangedToken } from './exchange-cache.ts';
@@ -39,12 +39,6 @@ export interface PreparedTarget {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** Requests a token. Rejects with `ProviderError`. */
-export type RequestToken = (
-  caller: { readonly credentials: Pick<Credentials, 'token'>; readonly now: () => number },
-  target: Pick<PreparedTarget, 'fields'>,
-) => Promise<ExchangedToken | Refused>;
-
 export function writeTarget({ audience, resource, scopes = [] }: ExchangeTarget): PreparedTarget['fields'] {
   return {
     ...(audience !== undefined && { audience }),
@@ -67,7 +61,11 @@ export function createExchangeRequest(options: TokenExchangeOptions, maxCalls: n
   const findEndpoint = createFindEndpoint(options, outbound, timeoutSeconds);
   const limits = { timeoutSeconds, maxBytes: maxAnswerBytes };
 
-  const request: RequestToken = async ({ credentials: { token: subject }, now }, { fields }) => {
+  /** Requests a token. Rejects with `ProviderError`. */
+  const request = async (
+    { credentials: { token: subject }, now }: { credentials: Pick<Credentials, 'token'>; now: () => number },
+    { fields }: Pick<PreparedTarget, 'fields'>,
+  ): Promise<ExchangedToken | Refused> => {
     const endpoint = await findEndpoint(now());
     const { authorization, fields: client } = authenticate();
     const body = new URLSearchParams({
@@ -114,8 +112,6 @@ function createFindEndpoint(
   };
 }
 
-/** Lifetime of a token whose response does not have one, in seconds. */
-const defaultLifetime = 60;
 const maxTokenLength = 16 * 1024;
 /** RFC 6750 §2.1. */
 const tokenGrammar = /^[\w.~+/-]+=*$/;
@@ -123,20 +119,15 @@ const tokenGrammar = /^[\w.~+/-]+=*$/;
 /** Errors about the token (RFC 6749 §5.2, RFC 8693 §2.2.2). All others are about this client, or the provider. */
 const refusing: ReadonlySet<unknown> = new Set(['invalid_grant', 'invalid_target', 'invalid_scope']);
 
-/**
- * Reads the response to a token exchange (RFC 8693 §2.2): the token, with its lifetime in seconds. Throws `ProviderError` if it is neither a new token nor an error about
- * the token. `subject` is the caller's token, which must not come back.
- */
-function readExchange({ status, value }: FormResponse, subject: string) {
+/** Reads a response (RFC 8693 §2.2). `subject` is the caller's token, which must not come back. Throws `ProviderError`. */
+function readExchange({ status, value }: FetchedJson, subject: string) {
   if (status === 200) {
     const { access_token: token, token_type: type, issued_token_type: issued } = value;
     const lifetime = readLifetime(value);
     const isToken = typeof token === 'string' && token.length <= maxTokenLength && tokenGrammar.test(token);
     const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer' && issued === accessTokenType;
-    if (!isToken || !isBearer || token === subject || lifetime === undefined) {
-      throw new ProviderError('not_an_exchange');
-    }
-    return { token, lifetime };
+    if (isToken && isBearer && token !== subject && lifetime !== undefined) return { token, lifetime };
+    throw new ProviderError('not_an_exchange');
   }
   const { error } = value;
   if (refusing.has(error)) return new Refused('exchange_refused', { context: { error: String(error) } });
@@ -144,8 +135,8 @@ function readExchange({ status, value }: FormResponse, subject: string) {
   throw new ProviderError('status', { detail: `${status} ${code}`.trim() });
 }
 
-/** A number, or a string of digits; some providers send one. */
-function readLifetime({ expires_in: seconds = defaultLifetime }: JsonObject): number | undefined {
+/** A number, or a string of digits, which some providers send. A token without a lifetime is used for 60 seconds. */
+function readLifetime({ expires_in: seconds = 60 }: JsonObject): number | undefined {
   if (typeof seconds === 'string' && /^\d{1,15}$/.test(seconds)) return Number(seconds);
   return typeof seconds === 'number' ? seconds : undefined;
 }

@@ -13,7 +13,6 @@ import {
   createExchangeRequest,
   type ExchangeTarget,
   type PreparedTarget,
-  type RequestToken,
   type TokenExchangeOptions,
   writeTarget,
 } from './exchange-request.ts';
@@ -94,7 +93,7 @@ export function openExchange(
       // Another request has discarded it before.
       if (known?.result !== used) return inFlight.has(key.target + key.subject) || isToken(known?.result);
       if (time < known.discardedAt + discardSeconds) return false;
-      cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time, release: noRelease });
+      cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time });
       return true;
     },
     close(): void {
@@ -106,7 +105,7 @@ export function openExchange(
 
 /** Creates the function that requests a token, and caches what may be used again. */
 function createCachedExchange(
-  request: RequestToken,
+  request: ReturnType<typeof createExchangeRequest>['request'],
   cache: ExchangeCache,
   onExchange: (outcome: ExchangeOutcome, seconds: number) => void,
 ) {
@@ -132,7 +131,7 @@ function createCachedExchange(
     const until = outcome === 'refused' ? time + refusedSeconds : end - Math.min(maxMargin, (end - time) / 10);
     if (until > time && !isRevoked) {
       const discardedAt = cache.get(key)?.discardedAt ?? Number.NEGATIVE_INFINITY;
-      cache.set(key, nameCaller(admitted), { result, until, discardedAt, release: release ?? noRelease });
+      cache.set(key, nameCaller(admitted), { result, until, discardedAt, release });
     } else release?.();
     const late = refuseEnded(admitted, { now, until: 'expiry' });
     return late ?? (isRevoked ? new Refused('exchange_unavailable', { context: { why: 'revocation' } }) : result);
@@ -141,8 +140,6 @@ function createCachedExchange(
 
 /** Seconds until the cache is queried again, which evicts what is not used. */
 const recentSeconds = 1;
-
-const noRelease = (): void => {};
 
 function readAdmitted(access: Access<unknown>): AdmittedToken {
   const admitted = findAdmitted(access);

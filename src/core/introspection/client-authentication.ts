@@ -59,9 +59,7 @@ export function createAuthentication(credentials: ClientCredentials, issuer: str
     if (clientSecret !== undefined) throw new TypeError('clientSecret: leave it out with clientKey');
     return signAssertions(clientId, clientKey, issuer);
   }
-  if (!isText(clientSecret)) {
-    throw new TypeError('clientSecret: write a string, or clientKey for private_key_jwt');
-  }
+  if (!isText(clientSecret)) throw new TypeError('clientSecret: write a string, or clientKey for private_key_jwt');
   if (clientSecretMethod === 'client_secret_post') {
     return () => ({ fields: { client_id: clientId, client_secret: clientSecret } });
   }

@@ -35,25 +35,17 @@ export function createDecryption(options: DecryptionOptions) {
   if (!options.keys.every((key: PrivateKey) => typeof key === 'string' || isForDecryption(key))) {
     throw new TypeError('decryption: a JWK has another alg or use. Write RSA-OAEP-256 or ECDH-ES, and enc, or none.');
   }
-  let loading: ReturnType<typeof loadJose> | undefined;
-  const start = (): ReturnType<typeof loadJose> => {
-    loading ??= loadJose();
-    return loading;
-  };
-  // Its type would need that package in the declarations.
-  const load = (): Promise<unknown> => start();
 
   // One reason for every failure: a client must not learn which step failed (RFC 7516 §11.5).
   const open = async (token: string): Promise<string | Refused> => {
     const others = token.split('.').slice(1);
     // jose decodes leniently, and a token must have one spelling (RFC 7515 §2). RFC 7516 §7.1 lets parts be empty.
     const isCanonical = others.every((part) => part === '' || decodeBase64url(part) !== undefined);
-    const header = isCanonical
-      ? parseJsonObject(decodeBase64url(token.slice(0, token.indexOf('.'))) ?? new Uint8Array())
-      : undefined;
+    const head = isCanonical ? decodeBase64url(token.slice(0, token.indexOf('.'))) : undefined;
+    const header = head && parseJsonObject(head);
     const candidates = header === undefined ? [] : findKeys(header, keys);
     if (candidates.length === 0) return new Refused('encrypted_token');
-    const { compactDecrypt } = await start();
+    const { compactDecrypt } = await loadJose();
     const algorithms = {
       keyManagementAlgorithms: [...keyTypes.keys()].map(String),
       contentEncryptionAlgorithms: [contentEncryption],
@@ -68,7 +60,8 @@ export function createDecryption(options: DecryptionOptions) {
     return new Refused('encrypted_token');
   };
   return {
-    load,
+    /** Its type would need that package in the declarations. */
+    load: (): Promise<unknown> => loadJose(),
     /** Returns the JWT inside an encrypted token, and every other token unchanged. */
     decrypt: (token: string): string | Promise<string | Refused> => (countParts(token) === 5 ? open(token) : token),
   };

@@ -11,32 +11,17 @@ export function limitCalls(maxCalls: number, waitSeconds: number) {
   return { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting: maxWaitingPerClient * waitingClients, waitSeconds };
 }
 
-interface Waiting {
-  readonly begin: () => void;
-  /** Its turn never comes. */
-  readonly giveUp: () => void;
-}
-
 interface Client {
   running: number;
-  readonly waiting: Set<Waiting>;
+  readonly waiting: Set<{ readonly begin: () => void; readonly giveUp: () => void }>;
 }
 
-/**
- * Creates the calls. A client that sends a flood waits behind itself: each of the others has the next free turn before
- * it gets another one. If too many wait in all, the client with the most gives up a place to one with few.
- */
+/** Creates the calls. A flood of one client waits behind itself. If too many wait, the client with the most gives up a place. */
 export function createFairCalls(options: FairCallsOptions) {
   const { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting, waitSeconds } = options;
   const clients = new Map<string, Client>();
   let running = 0;
   let waiting = 0;
-
-  const find = (name: string): Client => {
-    const client = clients.get(name) ?? { running: 0, waiting: new Set() };
-    clients.set(name, client);
-    return client;
-  };
 
   /** Clients without calls are not kept: a flood may use any number of names. */
   const forgetIdle = (name: string, { running, waiting }: Client): void => {
@@ -86,7 +71,8 @@ export function createFairCalls(options: FairCallsOptions) {
 
   return {
     run<T>(name: string, call: () => Promise<T>, tooLate: () => T) {
-      const client = find(name);
+      const client: Client = clients.get(name) ?? { running: 0, waiting: new Set() };
+      clients.set(name, client);
       if (running < maxCalls && client.running < maxPerClient) return start(name, client, call);
       if (!makeRoom(client)) {
         forgetIdle(name, client);
@@ -98,7 +84,7 @@ export function createFairCalls(options: FairCallsOptions) {
           client.waiting.delete(own);
           waiting--;
         };
-        const own: Waiting = {
+        const own = {
           begin: () => {
             leave();
             start(name, client, call).then(resolve, reject);

@@ -95,8 +95,7 @@ const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
 /** Bytes of a parsed response, for each character. */
 const bytesPerCharacter = 4;
-const maxKeptSeconds = 3600;
-const kept: OptionCheck = [isWithin(0, maxKeptSeconds), `write seconds from 0 to ${maxKeptSeconds}`];
+const kept: OptionCheck = [isWithin(0, 3600), 'write seconds from 0 to 3600'];
 const members: OptionMembers<IntrospectionOptions> = {
   endpoint: [(value) => isPlainHttps(value), 'write an https URL without credentials and fragment', 'required'],
   issuer: [isText, 'write a text', 'required'],
@@ -131,9 +130,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const inactive = new LRUCache<string, number>({ max: maxEntries });
   const inFlight = new Map<string, Promise<JsonObject | Refused>>();
   const calls = { ok: 0, failed: 0 };
-  /**
-   * Tokens that had no turn. An attacker does not send an invented token twice; a client that is refused repeats its token.
-   */
+  /** Tokens that had no turn. An attacker sends no invented token twice; a client that is refused repeats its token. */
   const turnedAway = new LRUCache<string, true>({ max: maxEntries });
   const fair = createFairCalls(limitCalls(maxCalls, timeoutSeconds));
 

@@ -34,15 +34,13 @@ export interface Found {
 /** Maximum size of a response of the identity provider, in bytes. */
 export const maxAnswerBytes = 256 * 1024;
 
-/**
- * Creates the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Without a JSON document, it uses the
- * `jwks_uri` of an earlier one, or the fallback; a document with an error is not bridged.
- */
+/** Creates the discovery of one issuer (RFC 8414 §3). Only a missing document is bridged, by an earlier `jwks_uri` or the fallback. */
 export function createDiscovery(options: DiscoveryOptions): Discover {
   const { issuer, insecure = false, fallback, fetchJson, member = 'jwks_uri' } = options;
   const wellKnown = readWellKnown(issuer, insecure);
   let known = options.known ?? (fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined);
   const metadata = `${wellKnown}openid-configuration`;
+  const fail = failAt(metadata);
   return async (timeoutSeconds) => {
     let document: JsonObject;
     try {
@@ -51,31 +49,30 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
       if (known === undefined) throw error;
       return { address: known, failure: toProviderError(error) };
     }
-    try {
-      known = readAddress(document, issuer, { member, insecure: insecure && member === 'jwks_uri' });
-    } catch (error) {
-      return failAt(metadata)(error);
+    const { issuer: named, [member]: address } = document;
+    if (named !== issuer) {
+      const shown = typeof named === 'string' ? showText(showUrl(named)) : 'none';
+      return fail(new ProviderError('foreign_issuer', { detail: `${shown} instead of ${showUrl(issuer)}` }));
     }
-    return { address: known };
+    if (!isPlainHttps(address, insecure && member === 'jwks_uri')) return fail(new ProviderError(`bad_${member}`));
+    known = address;
+    return { address };
   };
 }
 
-interface FetchOptions {
-  readonly timeoutSeconds: number;
-  readonly onDropped: (dropped: readonly DroppedKey[]) => void;
-}
-
 /** Fetches a key set that has a usable key. */
-export async function fetchJwks({ address, failure }: Found, fetchJson: FetchJson, options: FetchOptions) {
-  const { timeoutSeconds, onDropped } = options;
+export async function fetchJwks(
+  { address, failure }: Found,
+  fetchJson: FetchJson,
+  { timeoutSeconds, onDropped }: { timeoutSeconds: number; onDropped: (dropped: readonly DroppedKey[]) => void },
+) {
   try {
     const { value, maxAge } = await fetchJson(address, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
     onDropped(jwks.dropped);
     if (jwks.entries.length > 0) return { jwks, maxAge };
-    throw new ProviderError('no_usable_keys', {
-      detail: jwks.dropped.slice(0, 3).map(showDropped).join('; ') || 'empty',
-    });
+    const detail = jwks.dropped.slice(0, 3).map(showDropped).join('; ') || 'empty';
+    throw new ProviderError('no_usable_keys', { detail });
   } catch (error) {
     const { kind } = toProviderError(error);
     // An address that was guessed and does not exist is not the cause.
@@ -88,23 +85,8 @@ export async function fetchJwks({ address, failure }: Found, fetchJson: FetchJso
 export function readWellKnown(issuer: string, insecure: boolean): string {
   // RFC 8414 §2: https, no query, no fragment. An address that is wrong is not echoed: it may hold a password.
   if (!isPlainHttps(issuer, insecure) || /[?#]/.test(issuer)) {
-    throw new TypeError(
-      `issuer: it is not a plain https URL${insecure ? ', nor an http one' : '; a provider without TLS needs insecure: true'}`,
-    );
+    const hint = insecure ? ', nor an http one' : '; a provider without TLS needs insecure: true';
+    throw new TypeError(`issuer: it is not a plain https URL${hint}`);
   }
   return `${issuer}${issuer.endsWith('/') ? '' : '/'}.well-known/`;
-}
-
-function readAddress(
-  document: JsonObject,
-  expected: string,
-  { member, insecure }: Required<Pick<DiscoveryOptions, 'member' | 'insecure'>>,
-): string {
-  const { issuer, [member]: address } = document;
-  if (issuer !== expected) {
-    const named = typeof issuer === 'string' ? showText(showUrl(issuer)) : 'none';
-    throw new ProviderError('foreign_issuer', { detail: `${named} instead of ${showUrl(expected)}` });
-  }
-  if (!isPlainHttps(address, insecure)) throw new ProviderError(`bad_${member}`);
-  return address;
 }

@@ -38,7 +38,7 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
   const dropped: DroppedKey[] = [];
   const used: object[] = [];
   for (const entry of entries) {
-    const kid = readKid(entry);
+    const kid = isJsonObject(entry) && isKid(entry['kid']) ? entry['kid'] : undefined;
     const key = importJwk(entry);
     if (kid !== undefined) published.add(kid);
     if ('why' in key) dropped.push({ kid, ...key });
@@ -54,9 +54,4 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
 /** Returns the algorithms that the usable keys of a set can verify. */
 export function readAlgs(keys: readonly object[]): ReadonlySet<string> {
   return new Set([...readJwks({ keys }).keys.values()].flat().flatMap(({ algs }) => [...algs]));
-}
-
-function readKid(entry: unknown): string | undefined {
-  const kid = isJsonObject(entry) ? entry['kid'] : undefined;
-  return isKid(kid) ? kid : undefined;
 }

@@ -1,4 +1,4 @@
-import { checkOptionMembers, isWithin, type OptionMembers } from '../option-members.ts';
+import { isWithin, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { describeFailure, type ProviderError } from '../outbound/provider-error.ts';
@@ -101,22 +101,14 @@ export type KeySetOptions = LoadingOptions & KeyPlace;
 
 const maxStaleSeconds = 86_400;
 
-const members: OptionMembers<KeySetOptions> = {
+export const keySetMembers: OptionMembers<KeySetOptions> = {
   staleSeconds: [isWithin(0, maxStaleSeconds), `write seconds from 0 to ${maxStaleSeconds}`],
   insecure: [(value) => typeof value === 'boolean', 'write true or false'],
   ...{ issuer: true, jwksUri: true, mode: true, fallback: true, restored: true, keyCache: true, ...outboundMembers },
   ...{ now: true, random: true, onEvent: true },
 };
 
-/** Throws `TypeError` for options that cannot work, whatever the place is. */
-export function checkKeySetOptions(options: KeySetOptions): void {
-  checkOptionMembers<KeySetOptions>('createKeySet', options, members);
-}
-
-/**
- * Creates the locator of the keys: a fixed address, or discovery each time, with `known` as the earlier `jwks_uri`. Throws
- * `TypeError` for an invalid location.
- */
+/** Creates the locator of the keys: a fixed address, or discovery with `known` as the earlier `jwks_uri`. Throws `TypeError`. */
 export function createLocate(options: KeySetOptions, fetchJson: FetchJson, known?: string): Discover {
   const { issuer, jwksUri, insecure = false, fallback } = options;
   if (jwksUri === undefined) {
@@ -136,7 +128,6 @@ export function nameInCache({ issuer = '', jwksUri, insecure = false }: KeySetOp
 /** Throws `TypeError` for an address that keys cannot be fetched from. It is not repeated: it may hold a password. */
 export function checkJwksUri(jwksUri: unknown, insecure: boolean): void {
   if (isPlainHttps(jwksUri, insecure) && !jwksUri.includes('#')) return;
-  throw new TypeError(
-    `jwksUri: write an https URL without credentials and fragment${insecure ? '' : '; a provider without TLS needs insecure: true'}`,
-  );
+  const hint = insecure ? '' : '; a provider without TLS needs insecure: true';
+  throw new TypeError(`jwksUri: write an https URL without credentials and fragment${hint}`);
 }

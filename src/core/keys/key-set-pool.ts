@@ -64,10 +64,7 @@ const bytesPerState = 1024;
 /** Part of the open key sets that tokens with a false signature can take from those that have verified a token. */
 const unconfirmedShare = 1 / 4;
 
-/**
- * Creates an empty pool. Beyond `maxOpen`, the key set that was not used for the longest time is closed. Its state is kept, so
- * that it needs no fetch when it is opened again, and has no more attempts than if it had stayed open.
- */
+/** Creates an empty pool. A key set beyond `maxOpen` is closed. Its saved state spares a fetch later, and allows no more attempts. */
 export function createKeySetPool<Source>({ maxOpen, open }: KeySetPoolOptions<Source>) {
   const dispose = (opened: OpenSet, _place: string, reason: LRUCache.DisposeReason): void => {
     if (reason === 'evict') closeIdle(opened);

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { attempt } from '../attempt.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { pickByPlatform } from '../platform.ts';
@@ -7,10 +8,10 @@ import { fetchJwks } from './discovery.ts';
 import type { DroppedKey, Jwks } from './jwks.ts';
 import { openKeyCache } from './key-cache.ts';
 import {
-  checkKeySetOptions,
   createLocate,
   type KeySetEvent,
   type KeySetOptions,
+  keySetMembers,
   nameInCache,
   warnOfOutage,
 } from './key-set-options.ts';
@@ -99,18 +100,14 @@ export interface SavedKeySet {
   readonly fetched: string | undefined;
   /** Time at which the state was taken, in seconds on the clock of the key set. */
   readonly at: number;
-  /** Throttle of fetches for unknown keys. */
   readonly forcedAgainAt: number;
-  /** Keys that were last reported as dropped. */
   readonly droppedBefore: string | undefined;
   readonly jwksUri: string | undefined;
   readonly refresher: RefresherState;
 }
 
 /** A key set whose state another one can continue from. */
-export interface ResumableKeySet extends ManagedKeySet {
-  save(): SavedKeySet;
-}
+export type ResumableKeySet = ManagedKeySet & { save(): SavedKeySet };
 
 /** Status of a key set; safe to show to an operator. */
 export interface KeySetStatus {
@@ -141,12 +138,9 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
   return resumeKeySet(options);
 }
 
-/**
- * Like createKeySet, but continues from a state: its keys become stale, its retries back off and its throttle opens at the
- * same times as if the earlier key set had stayed open.
- */
+/** Like createKeySet, but continues from a state: freshness, retries and throttle are as if the earlier key set had stayed open. */
 export function resumeKeySet(options: KeySetOptions, state?: KeySetState): ResumableKeySet {
-  checkKeySetOptions(options);
+  checkOptionMembers<KeySetOptions>('createKeySet', options, keySetMembers);
   const saved = state?.saved;
   const { mode = 'refreshing', staleSeconds = 3600, insecure = false } = options;
   const { now = () => performance.now() / 1000, random = Math.random, onEvent = warnOfOutage } = options;
@@ -167,8 +161,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     attemptSeconds,
   });
   let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
-  // Its own JSON.
-  if (saved?.fetched !== undefined) loaded = restore(JSON.parse(saved.fetched) as FetchedKeys, saved.at);
+  if (saved?.fetched !== undefined) loaded = restore(JSON.parse(saved.fetched) as FetchedKeys, saved.at); // its own JSON
   let generation = state?.generation ?? 0;
   let droppedBefore = saved?.droppedBefore;
   const bucket = createBucket(now, saved?.forcedAgainAt);
@@ -207,8 +200,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   }
 
   function usableAt(time: number): boolean {
-    if (loaded === undefined) return false;
-    return time < loaded.freshUntil || time < staleUntil(loaded);
+    return loaded !== undefined && (time < loaded.freshUntil || time < staleUntil(loaded));
   }
 
   /** End of stale-while-error (RFC 5861 §4): only an error that was seen allows old keys. */
@@ -229,10 +221,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   }
 
   return {
-    find(kid, alg, nth) {
-      const usable = usableAt(now()) ? loaded : undefined;
-      return usable && findKey(usable, kid, alg, nth);
-    },
+    find: (kid, alg, nth) => (loaded !== undefined && usableAt(now()) ? findKey(loaded, kid, alg, nth) : undefined),
     has: (kid) => loaded?.published.has(kid) ?? false,
     usable: () => usableAt(now()),
     refetch,
@@ -257,12 +246,11 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
         fetches: { ...refresher.attempts },
       };
     },
-    fetched: () => (loaded === undefined ? undefined : describe(loaded, now())),
+    fetched: () => loaded && describe(loaded, now()),
     save() {
       const at = now();
-      const fetched = loaded === undefined ? undefined : JSON.stringify(describe(loaded, at));
-      const forcedAgainAt = bucket.againAt;
-      return { fetched, at, forcedAgainAt, droppedBefore, jwksUri, refresher: refresher.state() };
+      const fetched = loaded && JSON.stringify(describe(loaded, at));
+      return { fetched, at, forcedAgainAt: bucket.againAt, droppedBefore, jwksUri, refresher: refresher.state() };
     },
     close() {
       refresher.stop();

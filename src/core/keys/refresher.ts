@@ -3,7 +3,7 @@ import { type ProviderError, toProviderError } from '../outbound/provider-error.
 interface FailedAttempt {
   readonly error: ProviderError;
   readonly attempt: number;
-  /** Time of the failure, in seconds. */
+  /** Seconds. */
   readonly at: number;
   /** Earliest time of the next attempt by backoff, in seconds. */
   readonly retryAt: number;
@@ -37,18 +37,10 @@ export interface RefresherOptions {
 }
 
 const maxBackoffSeconds = 30;
-
 const stateMilliseconds = 20;
-const initial: RefresherState = {
-  lastAttemptAt: Number.NEGATIVE_INFINITY,
-  failure: undefined,
-  dueAt: Number.POSITIVE_INFINITY,
-};
+const initial: RefresherState = { lastAttemptAt: -Infinity, failure: undefined, dueAt: Infinity };
 
-/**
- * Creates the runner of attempts, one at a time: ahead of need, after a failure, or on request. It rests until the first
- * request, or until the attempt that is due by the state.
- */
+/** Creates the runner of attempts, one at a time. It rests until the first request, or until the attempt that is due by the state. */
 export function createRefresher(options: RefresherOptions) {
   const { attempt, onFailure, waiting, attemptSeconds, timer, now, random, state = initial } = options;
   const attempts = { ok: 0, failed: 0 };

@@ -4,7 +4,6 @@ import { maxMessageBytes } from './messages.ts';
 
 /** Maximum number of bytes that all held bodies of this process have. */
 const maxHeldBytes = 32 * 1024 * 1024;
-const defaultShare = 0.25;
 /** Bytes that a chunk takes in addition to its content. A client may send chunks of one byte. */
 const chunkOverhead = 256;
 let heldBytes = 0;
@@ -26,7 +25,7 @@ export class HeldBody {
   #length = 0;
   #counted = 0;
 
-  constructor({ client, share = defaultShare }: BodySender) {
+  constructor({ client, share = 0.25 }: BodySender) {
     this.#client = client;
     // A share that is smaller than one message would refuse every large message.
     this.#maxOfClient = client === '' ? maxHeldBytes : Math.max(2 * maxMessageBytes, maxHeldBytes * share);
@@ -84,10 +83,8 @@ export function collectBody(
     };
     const finish = (): void => settle(Buffer.concat(held.chunks));
     const fail = (): void => settle(undefined);
-    const timer =
-      maxMilliseconds === undefined
-        ? undefined
-        : setTimeout(() => settle(new Refused('upload_timeout')), maxMilliseconds);
+    const expire = (): void => settle(new Refused('upload_timeout'));
+    const timer = maxMilliseconds === undefined ? undefined : setTimeout(expire, maxMilliseconds);
     incoming.on('data', take).on('end', finish).on('error', fail).on('close', fail);
   });
 }

@@ -1,9 +1,6 @@
 import { isJsonObject, type JsonObject, parseJsonComposite } from '../jose/json.ts';
 
-export interface McpMessages {
-  readonly list: readonly JsonObject[];
-  readonly isBatch: boolean;
-}
+export type McpMessages = { readonly list: readonly JsonObject[]; readonly isBatch: boolean };
 
 /** Maximum size of a body, in bytes. */
 export const maxMessageBytes = 1024 * 1024;

@@ -16,20 +16,16 @@ export interface ForwardedReading {
   onBegin(): void;
 }
 
-/**
- * Reads the message of a request. Sets `body` if no parser did, so that the server finds it; a proxy gets the bytes in `held`
- * instead.
- */
+/** Reads the message of a request. Sets `body` if no parser did, for the server; a proxy gets the bytes in `held` instead. */
 export async function readNodeMessage(
   incoming: McpIncoming,
   held: HeldBody,
   forwarded?: ForwardedReading,
 ): Promise<ReadMessage> {
+  const decided = readHead(incoming);
+  if (decided !== undefined) return decided;
   const { body, rawHeaders } = incoming;
-  return (
-    readHead(incoming) ??
-    interpret(body === undefined ? await readBody(incoming, held, forwarded) : parsed(body), rawHeaders)
-  );
+  return interpret(body === undefined ? await readBody(incoming, held, forwarded) : parsed(body), rawHeaders);
 }
 
 /** The part of a message before its body. */

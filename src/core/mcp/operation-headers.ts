@@ -32,10 +32,7 @@ function matchesName({ method, params }: JsonObject, value: string | undefined):
   return name !== undefined && name === readMember(params, member);
 }
 
-/**
- * Decodes a value of `Mcp-Name`. Returns `undefined` for an encoded value that is not canonical base64 of UTF-8, and for bytes
- * beyond ASCII, which servers decode differently.
- */
+/** Decodes a `Mcp-Name`; `undefined` for base64 that is not canonical, and beyond ASCII, which servers decode differently. */
 export function decodeHeaderName(value: string): string | undefined {
   if (!value.startsWith('=?')) return plainForm.test(value) ? value : undefined;
   const encoded = encodedGrammar.exec(value)?.[1];

@@ -9,11 +9,7 @@ import { type Operation, operationKinds } from './operations.ts';
 export type OperationPolicies = ReturnType<typeof createOperationPolicies>;
 
 /** A compiled entry. */
-interface CheckedEntry {
-  readonly key: string;
-  readonly policy: Policy<unknown>;
-  readonly checked: CheckedPolicy;
-}
+type CheckedEntry = { readonly key: string; readonly policy: Policy<unknown>; readonly checked: CheckedPolicy };
 
 /** Compiles the entries, each with what `policy` implies. */
 function compileEntries(options: OperationMaps<Policy<unknown>>, policy: Policy<unknown>): OperationMaps<CheckedEntry> {
@@ -21,12 +17,11 @@ function compileEntries(options: OperationMaps<Policy<unknown>>, policy: Policy<
     const implied = imply(entry, policy);
     return [key, { key, policy: implied, checked: checkPolicy(implied) }];
   };
-  const given = operationKinds
-    .map((kind) => [kind, options[kind]] as const)
-    .filter(([, entries]) => entries !== undefined);
-  return Object.fromEntries(
-    given.map(([kind, entries = {}]) => [kind, Object.fromEntries(Object.entries(entries).map(compile))]),
-  );
+  const given = operationKinds.flatMap((kind) => {
+    const entries = options[kind];
+    return entries === undefined ? [] : [[kind, Object.fromEntries(Object.entries(entries).map(compile))]];
+  });
+  return Object.fromEntries(given);
 }
 
 export function createOperationPolicies({
@@ -54,7 +49,6 @@ export function createOperationPolicies({
 
   return {
     scopes: unite(all),
-    /** True if operations need entries. */
     hasEntries,
     /**
      * Creates the policy of one request: `policy`, then the entries of its operations. The message is read only if the token

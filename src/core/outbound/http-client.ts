@@ -67,9 +67,7 @@ const connectMilliseconds = 3000;
 const idleMilliseconds = 4000;
 
 /** A client certificate with its key, in PEM; only for tools. */
-export interface ClientIdentity {
-  readonly identity?: string;
-}
+export type ClientIdentity = { readonly identity?: string };
 
 /**
  * Creates a client that connects directly, or through the proxy of the environment. Loads nothing before the first request.
@@ -84,8 +82,10 @@ export function createHttpClient(
   if (ca !== undefined) assertCertificate(ca);
   const open = async (proxy: string): Promise<HttpClient> => {
     const trust = ca === undefined && identity === undefined ? undefined : await findTrust(ca, identity);
-    if (proxy !== '' && onBun) return { fetch: (url, init) => fetchOnBun(url, init, trust), close: () => undefined };
-    return openClient({ proxy, connections, trust });
+    if (proxy === '' || !onBun) return openClient(proxy, connections, trust);
+    // Bun ignores agents. Its own `fetch` uses the proxies of the environment.
+    const tls = trust && { tls: { ca: trust.roots } };
+    return { fetch: (url, init) => fetch(url, { ...init, ...tls } as RequestInit), close: () => undefined };
   };
   // Opened once: each of several simultaneous requests would otherwise read the roots.
   const opened = new Map<string, Promise<HttpClient>>();
@@ -102,18 +102,11 @@ export function createHttpClient(
   };
 }
 
-/**
- * Creates a client of the platform's own `fetch`, because workerd has no sockets. Throws `TypeError` for a `ca` there.
- */
+/** Creates a client of the platform's own `fetch`, because workerd has no sockets. Throws `TypeError` for a `ca` there. */
 export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
   if (ca !== undefined) refuseOnWorkerd('ca', 'where only the platform says which certificates are trusted');
   // Not as a method of anything: the platform would refuse it.
   return { fetch: (url, init) => fetch(url, init), close: () => undefined };
-}
-
-/** Bun ignores agents. Its own `fetch` uses the proxies of the environment. */
-function fetchOnBun(url: string, init: FetchInit, trust: Trust | undefined): Promise<FetchResponse> {
-  return fetch(url, { ...init, ...(trust && { tls: { ca: trust.roots } }) } as RequestInit);
 }
 
 /** One scheme: how to send a request, over which connections, and the event that ends connecting. */
@@ -125,14 +118,8 @@ interface Scheme {
   readonly connected: 'connect' | 'secureConnect';
 }
 
-interface ConnectionOptions {
-  /** Empty for direct connections. */
-  readonly proxy: string;
-  readonly connections: number;
-  readonly trust: Trust | undefined;
-}
-
-async function openClient({ proxy, connections, trust }: ConnectionOptions): Promise<HttpClient> {
+/** Opens a client; `proxy` is empty for direct connections. */
+async function openClient(proxy: string, connections: number, trust: Trust | undefined): Promise<HttpClient> {
   const [http, https] = await Promise.all([import('node:http'), import('node:https')]);
   const secureContext = trust?.secureContext;
   const tunnels =
@@ -179,10 +166,7 @@ function leadThrough(tunnels: Tunnels, agent: HttpAgent, connected: Scheme['conn
   return agent;
 }
 
-/**
- * Sends a request, and once more over a new connection if a reused one ended before the first byte of a response: the other
- * side had closed it.
- */
+/** Sends a request, and once more over a new connection if a reused one, closed by the other side, ended before the first byte. */
 async function fetchOnce(scheme: Scheme, url: string, init: FetchInit): Promise<FetchResponse> {
   const reused = { isLost: false };
   try {
@@ -220,18 +204,11 @@ function sendOver(
     sent.on('response', (response) => {
       // Aborted once its iteration has ended, it would end the process from Node 26 on.
       response.on('error', () => undefined);
-      const get = (name: string): string | null => response.headers[name]?.toString() ?? null;
-      const coding = get('content-encoding')?.toLowerCase();
-      // A response always has a status.
+      const headers = { get: (name: string): string | null => response.headers[name]?.toString() ?? null };
+      const coding = headers.get('content-encoding')?.toLowerCase();
       const { statusCode, rawHeaders } = response;
-      resolve({
-        status: statusCode as number,
-        redirected: false,
-        headers: { get },
-        rawHeaders,
-        body: response,
-        coding,
-      });
+      const status = statusCode as number; // a response always has a status
+      resolve({ status, redirected: false, headers, rawHeaders, body: response, coding });
     });
     // The `signal` of the request would fail a connection that is idle again, and this ends the process: nothing listens.
     const abort = (): void => {

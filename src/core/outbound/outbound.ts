@@ -26,15 +26,13 @@ export interface FetchLimits {
 }
 
 export interface FetchedJson {
+  readonly status: number;
   readonly value: JsonObject;
   /** `max-age` of the response (RFC 9111 §5.2.2.1), in seconds. */
   readonly maxAge: number | undefined;
 }
 
-/**
- * GETs a JSON object within the limits, following no redirect; rejects with `ProviderError`. An address that is not https,
- * and not http where that is allowed: `TypeError`.
- */
+/** GETs a JSON object within the limits, following no redirect. Rejects with `ProviderError`; for another scheme, with `TypeError`. */
 export type FetchJson = (url: string, limits: FetchLimits) => Promise<FetchedJson>;
 
 export interface Form {
@@ -43,10 +41,6 @@ export interface Form {
   readonly authorization?: string | undefined;
   /** `read`: a JSON object with a status of 400 to 499, except 429, is returned too (RFC 6749 §5.2). */
   readonly errors?: 'read';
-}
-
-export interface FormResponse extends FetchedJson {
-  readonly status: number;
 }
 
 /** A response with any status, a redirect too. */
@@ -68,11 +62,7 @@ export interface OutboundOptions extends HttpClientOptions {
   readonly fetch?: Fetch;
 }
 
-export const outboundMembers = {
-  ca: true,
-  environment: true,
-  fetch: true,
-} as const satisfies OptionMembers<OutboundOptions>;
+export const outboundMembers: OptionMembers<OutboundOptions> = { ca: true, environment: true, fetch: true };
 
 /** One request; what is absent is not sent. */
 interface Call extends Pick<FetchInit, 'method'> {
@@ -82,10 +72,7 @@ interface Call extends Pick<FetchInit, 'method'> {
   readonly body?: string;
 }
 
-/**
- * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
- * `insecure` allows plain http too. A malformed option: `TypeError`.
- */
+/** Opens the way out, with at most `connections` (default 1) to one host. `insecure` allows http. A malformed option: `TypeError`. */
 export function createOutbound(
   options: OutboundOptions & ClientIdentity & { readonly insecure?: boolean } = {},
   connections?: number,
@@ -136,7 +123,7 @@ export function createOutbound(
     fetchJson: (url: string, limits: FetchLimits): Promise<FetchedJson> =>
       send(url, { method: 'GET' }, limits, readJson),
     /** POSTs a form as `fetchJson` GETs, and reads a JSON object from the response. */
-    postForm: (url: string, { errors, ...form }: Form, limits: FetchLimits): Promise<FormResponse> =>
+    postForm: (url: string, { errors, ...form }: Form, limits: FetchLimits): Promise<FetchedJson> =>
       send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, (response, reading) =>
         readJson(response, reading, errors),
       ),
@@ -175,8 +162,15 @@ function timedOut({ bytes }: Reading): ProviderError {
   return new ProviderError('timeout', { detail: bytes === undefined ? undefined : `${bytes} bytes` });
 }
 
-async function readJson(response: FetchResponse, reading: Reading, errors?: Form['errors']): Promise<FormResponse> {
-  const { status, headers } = refuseRedirect(response);
+async function readJson(response: FetchResponse, reading: Reading, errors?: Form['errors']): Promise<FetchedJson> {
+  const { status, redirected, headers } = response;
+  // A runtime that hides a redirect gives the response the status 0.
+  if (redirected || status === 0) throw new ProviderError('redirect');
+  if (status >= 300 && status < 400) {
+    const location = headers.get('location');
+    const leads = location === null ? '' : ` to ${showText(showUrl(location))}`;
+    throw new ProviderError('redirect', { detail: `${status}${leads}` });
+  }
   const isError = errors === 'read' && status >= 400 && status < 500 && status !== 429;
   if (status !== 200 && !isError) throw new ProviderError('status', { detail: String(status) });
   const bytes = await readBody(response, reading);
@@ -188,18 +182,6 @@ async function readJson(response: FetchResponse, reading: Reading, errors?: Form
   throw new ProviderError('not_json', { detail: type?.endsWith('json') ? undefined : type });
 }
 
-function refuseRedirect(response: FetchResponse): FetchResponse {
-  const { status, redirected, headers } = response;
-  // A runtime that hides a redirect gives the response the status 0.
-  if (redirected || status === 0) throw new ProviderError('redirect');
-  if (status >= 300 && status < 400) {
-    const location = headers.get('location');
-    const leads = location === null ? '' : ` to ${showText(showUrl(location))}`;
-    throw new ProviderError('redirect', { detail: `${status}${leads}` });
-  }
-  return response;
-}
-
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
@@ -208,9 +190,10 @@ function aborted(signal: AbortSignal): Promise<never> {
 
 /** Reads a body; `undefined` if it has more bytes. Notes the bytes that it has read. */
 export async function readBytes(body: FetchResponse['body'], reading: Reading): Promise<Buffer | undefined> {
+  if (body === null) return Buffer.alloc(0);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of readChunks(body)) {
+  for await (const chunk of Symbol.asyncIterator in body ? body : iterate(body)) {
     size += chunk.length;
     reading.bytes = size;
     if (size > reading.maxBytes && reading.excess === undefined) return undefined;
@@ -245,11 +228,6 @@ async function unpack(bytes: Buffer, coding: string, maxBytes: number): Promise<
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw new ProviderError('too_large');
   }
   throw new ProviderError('bad_coding', { detail: 'gzip' });
-}
-
-function readChunks(body: FetchResponse['body']): AsyncIterable<Uint8Array> | readonly Uint8Array[] {
-  if (body === null) return [];
-  return Symbol.asyncIterator in body ? body : iterate(body);
 }
 
 async function* iterate(body: ByteStream): AsyncGenerator<Uint8Array> {

@@ -32,10 +32,7 @@ export function createProxyChoice(environment: Environment): (url: string) => Ch
   };
 }
 
-interface Host {
-  readonly name: string;
-  readonly port: string;
-}
+type Host = { readonly name: string; readonly port: string };
 
 function readExemption(entry: string): (host: Host) => boolean {
   if (entry === '*') return () => true;

@@ -16,7 +16,7 @@ function answering(...answers: readonly (JsonObject | Error)[]) {
   return vi.fn<FetchJson>(async () => {
     const answer = left.shift();
     if (answer === undefined || answer instanceof Error) throw answer ?? new Error('There are no more answers.');
-    return { value: answer, maxAge: undefined };
+    return { status: 200, value: answer, maxAge: undefined };
   });
 }
 
