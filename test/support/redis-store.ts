@@ -8,7 +8,7 @@ import {
   type RedisReplayStore,
 } from '../../src/core/dpop/replay-redis.ts';
 import { AccessError } from '../../src/core/failures.ts';
-import { listen } from '../../tools/shared/network.js';
+import { listen, until } from '../../tools/shared/network.js';
 
 /** Opens a store that is closed with the test. */
 export async function openStore(
@@ -17,6 +17,13 @@ export async function openStore(
 ): Promise<RedisReplayStore> {
   const store = await createRedisReplayStore(target, options);
   onTestFinished(() => store.close());
+  return store;
+}
+
+/** Opens a store like `openStore`, and waits for its connection. */
+export async function openConnectedStore(...opened: Parameters<typeof openStore>): Promise<RedisReplayStore> {
+  const store = await openStore(...opened);
+  await until(() => store.connected);
   return store;
 }
 

@@ -36,8 +36,7 @@ describe('a valid proof', () => {
       .sign(signer.privateKey);
     const request = { jkt: thumbprintOf(signer.jwk) };
     const verifier = createProofVerifier({ algorithms: allAlgorithms });
-    expect(judge(proof, request, verifier)).toBe('accepted');
-    expect(judge(proof, request, verifier)).toBe('accepted');
+    expect([judge(proof, request, verifier), judge(proof, request, verifier)]).toEqual(['accepted', 'accepted']);
     expect(judge(`${proof.slice(0, -6)}AAAAAA`, request, verifier)).toBe('invalid_proof_signature');
   });
 

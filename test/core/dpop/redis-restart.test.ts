@@ -7,7 +7,7 @@ import type { RedisReplayOptions, RedisReplayStore } from '../../../src/core/dpo
 import { findFreePort, until } from '../../../tools/shared/network.js';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
-import { answerCheck, openStore, refusal, startImpostor } from '../../support/redis-store.ts';
+import { answerCheck, openConnectedStore, openStore, refusal, startImpostor } from '../../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
 const key = 'portcullis:run';
@@ -29,8 +29,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
   const readRun = async (): Promise<string> => /run_id:(\w+)/.exec(await redis.command('INFO', 'server'))?.[1] ?? '';
   const readSince = async (): Promise<number> => Number((await read(key)).split(' ')[1]);
   const openConnected = async (options?: RedisReplayOptions): Promise<RedisReplayStore> => {
-    const store = await openStore(redis.url, { timeout: 2, ...options });
-    await until(() => store.connected);
+    const store = await openConnectedStore(redis.url, { timeout: 2, ...options });
     return store;
   };
   const reasonOf = async (store: RedisReplayStore, jti: string, iat: number): Promise<string> =>
@@ -43,8 +42,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     expect(since).toBeGreaterThanOrEqual(before + 2);
     expect(since).toBeLessThanOrEqual(now() + 2);
     expect(await store.witness(jkt, 'a', madeAt(since))).toBe(true);
-    expect(await reasonOf(store, 'b', since - 1)).toBe('proof_before_start');
-    expect(store.errors).toBe(0);
+    expect([await reasonOf(store, 'b', since - 1), store.errors]).toEqual(['proof_before_start', 0]);
     expect((await read(key)).split(' ')[0]).toBe(await readRun());
     expect(await read('portcullis:generation')).toBe(String(store.generation));
     expect(await redis.command('PTTL', key)).toMatch(/^:-1\r/);
@@ -59,8 +57,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
       store.witness(jkt, nonce, madeAt(now() - 120), () => nonces.read(nonce, now()));
     expect((await refusal(witness(stores[0], old))).reason).toBe('proof_before_start');
     const fresh = nonces.issue(now(), stores[0].generation);
-    expect(await witness(stores[1], fresh)).toBe(true);
-    expect(await witness(stores[0], fresh)).toBe(false);
+    expect([await witness(stores[1], fresh), await witness(stores[0], fresh)]).toEqual([true, false]);
   });
 
   it('Redis killed and back empty → used proofs refused by all who saw it, and by one who starts now; new ones accepted', async () => {
@@ -115,10 +112,8 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'a', madeAt(since))).toBe(true);
     await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
     await until(() => changes.length === 3);
-    expect(changes).toEqual(['up', 'down', 'up']);
-    expect(await store.witness(jkt, 'a', madeAt(since))).toBe(false);
-    expect(await store.witness(jkt, 'b', madeAt(since))).toBe(true);
-    expect(store.errors).toBe(0);
+    expect([changes, await store.witness(jkt, 'a', madeAt(since))]).toEqual([['up', 'down', 'up'], false]);
+    expect([await store.witness(jkt, 'b', madeAt(since)), store.errors]).toEqual([true, 0]);
   });
 
   it('SCRIPT FLUSH → the script is sent again, and nothing is refused', async () => {
@@ -175,8 +170,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     await redis.command(...spoil);
     const store = await openStore(redis.url, { onConnection: (state, cause) => told.push(`${state} ${cause}`) });
     await until(() => told.length > 0);
-    expect(store.connected).toBe(false);
-    expect(await reasonOf(store, 'a', now())).toBe('replay_store_unavailable');
+    expect([store.connected, await reasonOf(store, 'a', now())]).toEqual([false, 'replay_store_unavailable']);
     await redis.command(...mend);
     await until(() => store.connected);
     expect(told).toEqual([expect.stringContaining('down '), 'up undefined']);
@@ -248,7 +242,6 @@ describe('a Redis that does not tell', () => {
     const impostor = await startImpostor(answerCheck, port);
     await vi.advanceTimersByTimeAsync(1200);
     await sleep(50);
-    expect(impostor.sockets).toEqual([]);
-    expect(told).toEqual(['down']);
+    expect([impostor.sockets, told]).toEqual([[], ['down']]);
   });
 });

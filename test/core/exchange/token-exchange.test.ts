@@ -150,8 +150,7 @@ describe('the request', () => {
     ['is empty', () => ''],
   ])('an actor token that %s → exchange_unavailable, and no request', async (_what, actorToken) => {
     const { calls, admit, reasonOf } = open({ actorToken });
-    expect(await reasonOf(await admit())).toBe('exchange_unavailable');
-    expect(calls).toEqual([]);
+    expect([await reasonOf(await admit()), calls]).toEqual(['exchange_unavailable', []]);
   });
 
   it.each([
@@ -166,8 +165,7 @@ describe('the request', () => {
     const access = await admit();
     const { document } = state;
     Object.assign(state, wrong);
-    expect(await reasonOf(access)).toBe('exchange_unavailable');
-    expect(calls).toEqual([]);
+    expect([await reasonOf(access), calls]).toEqual(['exchange_unavailable', []]);
     state.document = document;
     expect(await reasonOf(access)).toBe('accepted');
   });
@@ -217,8 +215,7 @@ describe('the response', () => {
     Object.assign(state, { status, answer: () => answer });
     expect(await reasonOf(access)).toBe('exchange_unavailable');
     Object.assign(state, { status: 200, answer: () => issued(token) });
-    expect(await reasonOf(access)).toBe('accepted');
-    expect(calls.length).toBe(2);
+    expect([await reasonOf(access), calls.length]).toEqual(['accepted', 2]);
   });
 
   it('with the caller’s own token → exchange_unavailable: it never leaves', async () => {
@@ -264,8 +261,7 @@ describe('the cache', () => {
     const { calls, admit, tokenOf } = open();
     const access = await admit();
     expect(await Promise.all([tokenOf(access), tokenOf(access)])).toEqual(['new-1', 'new-1']);
-    expect(await tokenOf(access)).toBe('new-1');
-    expect(calls.length).toBe(1);
+    expect([await tokenOf(access), calls.length]).toEqual(['new-1', 1]);
   });
 
   it('another token of the same caller, another audience, resource or scope → another exchange', async () => {
@@ -307,8 +303,7 @@ describe('the cache', () => {
     state.answer = ({ form }) => issued(`for-${form['subject_token']?.[0]}`);
     const tokens = async () =>
       (await Promise.all(callers.map((each) => exchange.exchange(each, orders)))).map(({ token }) => token);
-    expect(await tokens()).toEqual(['for-a', 'for-b', 'for-a', 'for-b']);
-    expect(calls.length).toBe(2);
+    expect([await tokens(), calls.length]).toEqual([['for-a', 'for-b', 'for-a', 'for-b'], 2]);
     expect(await tokens()).toEqual(['for-a', 'for-b', 'for-a', 'for-b']);
   });
 
@@ -457,11 +452,9 @@ describe('a token that an upstream refused', () => {
     const first = await take();
     expect(discard(first)).toBe(true);
     const second = await take();
-    expect([second.token, discard(second)]).toEqual(['new-2', false]);
-    expect((await take()).token).toBe('new-2');
+    expect([second.token, discard(second), (await take()).token]).toEqual(['new-2', false, 'new-2']);
     time += 10;
-    expect(discard(second)).toBe(true);
-    expect((await take()).token).toBe('new-3');
+    expect([discard(second), (await take()).token]).toEqual([true, 'new-3']);
   });
 
   it('after many uses → is discarded; at its end, it is exchanged again', async () => {
@@ -540,8 +533,7 @@ describe('a caller whose token has ended', () => {
     await expect.poll(() => calls.length).toBe(1);
     await revocations.revoke(revoked);
     respond();
-    expect(await Promise.all(pending)).toEqual(['accepted', 'revoked_token']);
-    expect(calls.length).toBe(1);
+    expect([await Promise.all(pending), calls.length]).toEqual([['accepted', 'revoked_token'], 1]);
   });
 
   it('a cutoff that is older than the token → the cached token stays', async () => {
@@ -571,8 +563,7 @@ describe('a caller whose token has ended', () => {
     await revocations.revoke(revoked);
     await new Promise((resolve) => setTimeout(resolve, 5));
     respond();
-    expect(await pending).toBe('exchange_unavailable');
-    expect(await reasonOf(access as Access)).toBe('accepted');
+    expect([await pending, await reasonOf(access as Access)]).toEqual(['exchange_unavailable', 'accepted']);
   });
 
   it('its end → expired', async () => {
@@ -601,8 +592,7 @@ describe('refused tokens and targets', () => {
 
   it('a token of another issuer → exchange_refused, and no request', async () => {
     const { admit, reasonOf, calls } = open({ issuer: 'https://other.test/' });
-    expect(await reasonOf(await admit())).toBe('exchange_refused');
-    expect(calls).toEqual([]);
+    expect([await reasonOf(await admit()), calls]).toEqual(['exchange_refused', []]);
   });
 
   it('a value that is not access → TypeError', async () => {

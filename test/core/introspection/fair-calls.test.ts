@@ -35,8 +35,7 @@ describe('calls that take turns', () => {
     const { run, end, started, calls } = open();
     for (const name of ['a1', 'a2', 'a3']) void run('a', name);
     void run('b', 'b1');
-    expect(started).toEqual(['a1', 'b1']);
-    expect(calls.running()).toBe(2);
+    expect([started, calls.running()]).toEqual([['a1', 'b1'], 2]);
     await end('a1');
     expect(started).toEqual(['a1', 'b1', 'a2']);
   });

@@ -61,8 +61,7 @@ describe('keys of a cache', () => {
   ])('fresh, by the URL %s → admitted without a fetch', async (_, jwksUri, expected) => {
     const read = vi.fn(async (_url: string) => aged(540));
     const { judge, requested, written } = open({ read }, jwksUri === undefined ? {} : { jwksUri });
-    expect(await judge(old)).toBe('admitted');
-    expect([read.mock.calls, requested, written]).toEqual([[[expected]], [], []]);
+    expect([await judge(old), read.mock.calls, requested, written]).toEqual(['admitted', [[expected]], [], []]);
   });
 
   it.each<[string, object, boolean, string]>([
@@ -96,8 +95,7 @@ describe('keys of a cache', () => {
     ],
   ])('%s → a miss, and the keys are fetched', async (_, cache) => {
     const { judge, requested, written } = open(cache);
-    expect(await judge(fresh)).toBe('admitted');
-    expect([requested.length, written.length]).toEqual([2, 1]);
+    expect([await judge(fresh), requested.length, written.length]).toEqual(['admitted', 2, 1]);
     expect(await judge(old)).toBe('unknown_kid');
   });
 

@@ -92,9 +92,7 @@ describe('open key sets', () => {
     expect(closed).toEqual([nameOf(1)]);
     expect(fetched).toHaveLength(8);
     state.down = 'all';
-    expect(keysOf(1).usable()).toBe(true);
-    expect(keysOf(1).has('first')).toBe(true);
-    expect(await look(1)).toBe(true);
+    expect([keysOf(1).usable(), keysOf(1).has('first'), await look(1)]).toEqual([true, true, true]);
     expect(fetched).toHaveLength(8);
     expect(closed).toEqual([1, 2].map(nameOf));
   });
@@ -269,8 +267,7 @@ describe('close()', () => {
     expect(await waiting).toBe(false);
     expect(closed.toSorted()).toEqual(['a', 'b', 'slow'].map(nameOf).toSorted());
     const before = fetched.length;
-    expect(await look('a')).toBe(true);
-    expect(await look('new')).toBe(false);
+    expect([await look('a'), await look('new')]).toEqual([true, false]);
     await pass(3600);
     expect(fetched).toHaveLength(before);
   });

@@ -46,8 +46,7 @@ describe('a key set of a provider over TLS', () => {
     now += 10;
     await keySet.refetch();
     expect(keySet.find(fresh, 'RS256')).toBeInstanceOf(KeyObject);
-    expect(keySet.has(old)).toBe(false);
-    expect(keySet.generation).toBe(2);
+    expect([keySet.has(old), keySet.generation]).toEqual([false, 2]);
   });
 
   it.each<ProviderFault>(['hang', 'drip', 'reset', 'status_500', 'not_found', 'garbage', 'huge', 'redirect'])(

@@ -198,8 +198,7 @@ describe.each([
   it('GET with Last-Event-ID → the policy; the stream continues after this event', async () => {
     const resume = async (headers: readonly string[]) =>
       send(opened.url, '/mcp', { headers: [...headers, 'Last-Event-ID', '1'] });
-    expect((await resume([])).status).toBe(401);
-    expect((await resume(await authorize('files:write'))).status).toBe(403);
+    expect([(await resume([])).status, (await resume(await authorize('files:write'))).status]).toEqual([401, 403]);
     const { status, headers, body } = await resume(await authorize('mcp'));
     expect([status, headers.get('content-type'), body]).toEqual([200, 'text/event-stream', events[1]]);
     expect(arrived.at(-1)).toMatchObject({ method: 'GET', lastEventId: '1' });

@@ -5,6 +5,7 @@ import {
   type ProviderFailure,
   toProviderError,
 } from '../../../src/core/outbound/provider-error.ts';
+import { words } from '../../support/words.ts';
 
 /** An error with a code, and perhaps with another behind it. */
 const coded = (code: unknown, cause?: unknown): Error =>
@@ -55,24 +56,19 @@ describe('a failed fetch', () => {
 });
 
 describe('whatever was thrown', () => {
+  const unreached = { kind: 'network', message: 'The identity provider could not be reached.' };
+
   it('a failed fetch → stays the same', () => {
     const error = new ProviderError('redirect');
     expect(toProviderError(error)).toBe(error);
   });
 
   it.each([
-    ['CERT_HAS_EXPIRED', 'tls'],
-    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls'],
-    ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls'],
-    ['ERR_TLS_HANDSHAKE_TIMEOUT', 'tls'],
-    ['EPROTO', 'tls'],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls'],
-    ['HOSTNAME_MISMATCH', 'tls'],
-    ['ECONNREFUSED', 'network'],
-    ['UND_ERR_SOCKET', 'network'],
-    ['E2BIG', 'network'],
-    ['E', 'network'],
-    ['E'.repeat(64), 'network'],
+    ...words(`
+      CERT_HAS_EXPIRED ERR_SSL_WRONG_VERSION_NUMBER ERR_TLS_CERT_ALTNAME_INVALID ERR_TLS_HANDSHAKE_TIMEOUT EPROTO
+      UNABLE_TO_VERIFY_LEAF_SIGNATURE HOSTNAME_MISMATCH
+    `).map((code) => [code, 'tls']),
+    ...['ECONNREFUSED', 'UND_ERR_SOCKET', 'E2BIG', 'E', 'E'.repeat(64)].map((code) => [code, 'network']),
   ])('the code %s → %s, with the code', (code, kind) => {
     const thrown = coded(code);
     const error = toProviderError(thrown);
@@ -90,24 +86,14 @@ describe('whatever was thrown', () => {
     ['with a line feed behind', 'ECONNREFUSED\n'],
     ['of 65 characters', 'E'.repeat(65)],
     ['that is a number', 7],
-  ])('a code %s → network, without it', (_, code) => {
-    expect(toProviderError(coded(code))).toMatchObject({
-      kind: 'network',
-      message: 'The identity provider could not be reached.',
-    });
-  });
+  ])('a code %s → network, without it', (_, code) => expect(toProviderError(coded(code))).toMatchObject(unreached));
 
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['null', null],
     ['a string', 'ECONNREFUSED'],
     ['an object without a code', {}],
-  ])('%s → network', (_, thrown) => {
-    expect(toProviderError(thrown)).toMatchObject({
-      kind: 'network',
-      message: 'The identity provider could not be reached.',
-    });
-  });
+  ])('%s → network', (_, thrown) => expect(toProviderError(thrown)).toMatchObject(unreached));
 
   it.each<[string, unknown, string]>([
     ['the innermost code counts', coded('UND_ERR_CONNECT', coded('CERT_HAS_EXPIRED')), 'CERT_HAS_EXPIRED'],

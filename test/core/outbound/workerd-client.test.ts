@@ -12,8 +12,7 @@ it('the global fetch is called, and closing does not change it', async () => {
     const { signal } = new AbortController();
     const init = { method: 'GET', headers: { accept: 'application/json' }, redirect: 'manual', signal } as const;
     const { status, body } = await client.fetch(origin, init);
-    expect(status).toBe(200);
-    expect(await new Response(body as ReadableStream).text()).toBe('application/json');
+    expect([status, await new Response(body as ReadableStream).text()]).toEqual([200, 'application/json']);
   } finally {
     await close();
   }

@@ -29,6 +29,13 @@ async function open(target: Parameters<typeof createRedisRevocationStore>[0], st
   return { revocations, store, states, refuses, revoke: (sub: string) => revocations.revoke({ issuer, sub }) };
 }
 
+/** One instance that has loaded everything. */
+async function instance(...target: Parameters<typeof open>) {
+  const opened = await open(...target);
+  await opened.revocations.ready();
+  return opened;
+}
+
 async function redis(...flags: readonly string[]) {
   const started = await startTestRedis({ flags });
   closers.push(() => started.stop());
@@ -38,24 +45,19 @@ async function redis(...flags: readonly string[]) {
 describe('a store in Redis', needs('redis-server'), () => {
   it('a cutoff of one instance → refused by the others, and by one that starts later', async () => {
     const { url } = await redis();
-    const [first, second] = [await open(url), await open(url)];
-    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const [first, second] = [await instance(url), await instance(url)];
     await first.revoke('ann');
     expect(first.refuses('ann')).toBe(true);
     await until(() => second.refuses('ann'));
-    const third = await open(url);
-    await third.revocations.ready();
-    expect(third.refuses('ann')).toBe(true);
-    expect(third.refuses('bob')).toBe(false);
+    const third = await instance(url);
+    expect([third.refuses('ann'), third.refuses('bob')]).toEqual([true, false]);
   });
 
   it('10,000 cutoffs in the middle of a start → none is missed', async () => {
     const { url } = await redis();
-    const writer = await open(url);
-    await writer.revocations.ready();
+    const writer = await instance(url);
     const writes = Array.from({ length: 10_000 }, (_, i) => writer.revoke(`user-${i}`));
-    const late = await open(url);
-    await late.revocations.ready();
+    const late = await instance(url);
     await Promise.all(writes);
     await until(() => late.revocations.status().cutoffs === 10_000);
   });
@@ -63,16 +65,14 @@ describe('a store in Redis', needs('redis-server'), () => {
   it('a user with the commands that the documentation names → stores, loads and repairs', async () => {
     const server = await redis();
     const url = await addDocumentedUser(server, 'docs/other-proofs.md', 'portcullis:revocation:*');
-    const [one, other] = [await open(url), await open(url)];
-    await Promise.all([one.revocations.ready(), other.revocations.ready()]);
+    const [one, other] = [await instance(url), await instance(url)];
     await one.revoke('ann');
     await until(() => other.refuses('ann'));
     await server.command('EXPIRE', 'portcullis:revocation:{all}:records', '60');
     await server.command('HSET', 'portcullis:revocation:{all}:records', 'nonsense', 'x');
     await server.command('SET', 'portcullis:revocation:{all}:untils', 'x');
     await one.revoke('bob');
-    const third = await open(url);
-    await third.revocations.ready();
+    const third = await instance(url);
     expect([third.refuses('ann'), third.refuses('bob')]).toEqual([true, true]);
     await until(async () => (await server.command('HLEN', 'portcullis:revocation:{all}:records')).startsWith(':2\r'));
     expect((await server.command('ACL', 'LOG')).split('\r\n')[0]).toBe('*0');
@@ -80,18 +80,15 @@ describe('a store in Redis', needs('redis-server'), () => {
 
   it('every key begins with the prefix', async () => {
     const server = await redis();
-    const { revocations, revoke } = await open(server.url);
-    await revocations.ready();
+    const { revoke } = await instance(server.url);
     await revoke('ann');
     const keys = (await server.command('KEYS', '*')).split('\r\n').filter((line) => /^[^*$+]/.test(line));
-    expect(keys.length).toBe(4);
-    expect(keys.filter((key) => !key.startsWith('portcullis:revocation:'))).toEqual([]);
+    expect([keys.length, keys.filter((key) => !key.startsWith('portcullis:revocation:'))]).toEqual([4, []]);
   });
 
   it('Redis is unreachable → known cutoffs still apply, a new one is rejected, and the connection comes back', async () => {
     const server = await redis();
-    const { revocations, refuses, revoke, states } = await open(server.url);
-    await revocations.ready();
+    const { refuses, revoke, states } = await instance(server.url);
     await revoke('ann');
     await server.kill();
     await until(() => states.at(-1) === 'down');
@@ -104,20 +101,17 @@ describe('a store in Redis', needs('redis-server'), () => {
 
   it('Redis restarts empty → the instances write their cutoffs back', async () => {
     const server = await redis();
-    const one = await open(server.url);
-    await one.revocations.ready();
+    const one = await instance(server.url);
     for (let i = 0; i < 1200; i++) await one.revoke(`user-${i}`);
     await server.restart();
     await until(async () => (await server.command('HLEN', 'portcullis:revocation:{all}:records')).startsWith(':1200'));
-    const fresh = await open(server.url);
-    await fresh.revocations.ready();
+    const fresh = await instance(server.url);
     expect(fresh.refuses('user-1199')).toBe(true);
   });
 
   it('FLUSHALL while connected → written back', async () => {
     const server = await redis();
-    const one = await open(server.url);
-    await one.revocations.ready();
+    const one = await instance(server.url);
     await one.revoke('ann');
     await server.command('FLUSHALL');
     await until(async () => (await server.command('HLEN', 'portcullis:revocation:{all}:records')).startsWith(':1\r'));
@@ -125,22 +119,19 @@ describe('a store in Redis', needs('redis-server'), () => {
 
   it('Redis hangs → noticed, and what was written meanwhile arrives with the snapshot', async () => {
     const server = await redis();
-    const one = await open(server.url);
-    await one.revocations.ready();
+    const one = await instance(server.url);
     server.freeze();
     await until(() => one.states.at(-1) === 'down');
     expect(one.revocations.status().secondsWithoutContact).toBeGreaterThan(1);
     server.thaw();
-    const other = await open(server.url);
-    await other.revocations.ready();
+    const other = await instance(server.url);
     await other.revoke('ann');
     await until(() => one.refuses('ann'));
   });
 
   it('a cutoff that is received again → retained longer by every instance, and by one that starts later', async () => {
     const { url } = await redis();
-    const [first, second] = [await open(url), await open(url)];
-    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const [first, second] = [await instance(url), await instance(url)];
     const now = Math.floor(Date.now() / 1000);
     const write = (until: number) => first.store.write([[issuer, 'sid', 's1', encodeMark(now, 'logout'), until]]);
     const retainedBy = ({ revocations }: typeof first): number =>
@@ -150,8 +141,7 @@ describe('a store in Redis', needs('redis-server'), () => {
     expect(retainedBy(second)).toBeLessThan(now + 10_000);
     await write(now + 10_000);
     await until(() => retainedBy(second) >= now + 10_000);
-    const third = await open(url);
-    await third.revocations.ready();
+    const third = await instance(url);
     expect(retainedBy(third)).toBeGreaterThanOrEqual(now + 10_000);
   });
 
@@ -161,8 +151,7 @@ describe('a store in Redis', needs('redis-server'), () => {
     client.on('error', () => undefined);
     await client.connect();
     closers.push(() => client.close());
-    const [first, second] = [await open(client), await open(url)];
-    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const [first, second] = [await instance(client), await instance(url)];
     await second.revoke('ann');
     await until(() => first.refuses('ann'));
     first.revocations.close();
@@ -183,11 +172,6 @@ describe('another writer in Redis', needs('redis-server'), () => {
     await client.on('error', () => undefined).connect();
     closers.push(() => client.close());
     return { url, command: (...words: readonly string[]) => client.sendCommand([...words]).catch(String) };
-  };
-  const instance = async (url: string) => {
-    const opened = await open(url);
-    await opened.revocations.ready();
-    return opened;
   };
 
   it.each([
@@ -339,8 +323,7 @@ describe('groups of Redis', needs('redis-server', 'redis-sentinel'), () => {
   it('sentinels: a failover → cutoffs of before and after apply everywhere', async () => {
     const group = await startSentinels();
     closers.push(() => group.stop());
-    const [first, second] = [await open(group.url), await open(group.url)];
-    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const [first, second] = [await instance(group.url), await instance(group.url)];
     await first.revoke('before');
     await until(() => second.refuses('before'));
     await group.failOver();
@@ -351,16 +334,14 @@ describe('groups of Redis', needs('redis-server', 'redis-sentinel'), () => {
       ),
     );
     await until(() => second.refuses('after'));
-    const fresh = await open(group.url);
-    await fresh.revocations.ready();
+    const fresh = await instance(group.url);
     expect([fresh.refuses('before'), fresh.refuses('after')]).toEqual([true, true]);
   });
 
   it('a cluster → cutoffs apply everywhere', async () => {
     const group = await startCluster();
     closers.push(() => group.stop());
-    const [first, second] = [await open(group.url), await open(group.url)];
-    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const [first, second] = [await instance(group.url), await instance(group.url)];
     await first.revoke('ann');
     await until(() => second.refuses('ann'));
   });

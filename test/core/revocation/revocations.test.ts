@@ -154,8 +154,7 @@ describe('lifetime of tokens and cutoffs', () => {
     await set({ value: 'user-7' });
     advance(300);
     for (let i = 0; i < 20; i++) await set({ value: `late-${i}` });
-    expect(revocations.status().cutoffs).toBe(21);
-    expect(check({ sub: 'user-7', iat: start + 400 })).toBe('revoked_token');
+    expect([revocations.status().cutoffs, check({ sub: 'user-7', iat: start + 400 })]).toEqual([21, 'revoked_token']);
     advance(400);
     for (let i = 0; i < 20; i++) await set({ value: `later-${i}` });
     expect(check({ sub: 'user-7', iat: start + 400, exp: start + 900 })).toBeUndefined();
@@ -172,8 +171,7 @@ it('bounds: 1,000,000 cutoffs → the next is rejected, and none is evicted', as
   await expect(set({ value: 'one too many' })).rejects.toThrow('no other is stored');
   await expect(set({ kind: 'sid', value: 's5' })).resolves.toBeUndefined();
   expect(revocations.status()).toMatchObject({ cutoffs: maxRecords, rejected: 1 });
-  expect(check({ sid: 's0' })).toBe('revoked_token');
-  expect(check({ sid: `s${maxRecords - 1}` })).toBe('revoked_token');
+  expect([check({ sid: 's0' }), check({ sid: `s${maxRecords - 1}` })]).toEqual(['revoked_token', 'revoked_token']);
 });
 
 describe('contact', () => {
@@ -215,8 +213,7 @@ describe('revoke', () => {
   it.each([0, 0.999])('without a time, %f s into a second → a login in this second is admitted', async (part) => {
     const { revocations, check } = open({ now: () => start + part });
     await revocations.revoke({ issuer, sub: 'ann' });
-    expect(check({ iat: start - 1 })).toBe('revoked_token');
-    expect(check({ iat: start })).toBeUndefined();
+    expect([check({ iat: start - 1 }), check({ iat: start })]).toEqual(['revoked_token', undefined]);
   });
 
   it.each([

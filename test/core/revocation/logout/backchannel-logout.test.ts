@@ -94,8 +94,7 @@ describe('valid logout tokens', () => {
   it('the same token again → the same response, and no further cutoff', async () => {
     const { send, revocations } = open();
     const token = logoutToken();
-    expect([await send(token), await send(token)]).toEqual([accepted, accepted]);
-    expect(revocations.status().cutoffs).toBe(1);
+    expect([await send(token), await send(token), revocations.status().cutoffs]).toEqual([accepted, accepted, 1]);
   });
 
   it('other fields of the form → ignored', async () => {
@@ -154,8 +153,7 @@ describe('invalid logout tokens → 400 invalid_request', () => {
       error: 'invalid_request',
       error_description: 'The logout token is not valid.',
     });
-    expect(revocations.status().cutoffs).toBe(0);
-    expect(outcomes).toEqual(['invalid']);
+    expect([revocations.status().cutoffs, outcomes]).toEqual([0, ['invalid']]);
   });
 
   it('two tokens in one form', async () => {
@@ -204,8 +202,7 @@ describe('availability', () => {
     expect(JSON.parse(response.body)).toMatchObject({ error: 'temporarily_unavailable' });
     isAway = false;
     expect(await send(token)).toEqual(accepted);
-    expect(outcomes).toEqual([outcome, 'accepted']);
-    expect(reasonOf({})).toBe('revoked_token');
+    expect([outcomes, reasonOf({})]).toEqual([[outcome, 'accepted'], 'revoked_token']);
   });
 
   it('no keys → 400 temporarily_unavailable', async () => {
