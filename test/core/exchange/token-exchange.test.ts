@@ -31,6 +31,15 @@ const issued = (token: string, members: object = {}) => ({
 
 type Call = { readonly url: string; readonly form: Readonly<Record<string, string>>; readonly authorization: string };
 
+/** Holds the responses of a provider until the returned function is called. */
+function hold(state: ReturnType<typeof script>['state']): () => void {
+  let respond = () => {};
+  state.gate = new Promise((resolve) => {
+    respond = resolve;
+  });
+  return respond;
+}
+
 /** A provider in memory that responds as a test says; by default with a new token for each call. */
 function script() {
   const calls: Call[] = [];
@@ -511,10 +520,7 @@ describe('a caller whose token has ended', () => {
   it('a cutoff while the exchange is in flight → revoked_token, and nothing is cached', async () => {
     const { state, admit, reasonOf, revocations, calls } = open();
     const access = await admit({ sub: 'mallory' });
-    let respond = () => {};
-    state.gate = new Promise((resolve) => {
-      respond = resolve;
-    });
+    const respond = hold(state);
     const pending = [reasonOf(access), reasonOf(access)];
     await expect.poll(() => calls.length).toBe(1);
     await revocations.revoke(revoked);
@@ -525,10 +531,7 @@ describe('a caller whose token has ended', () => {
   it('a cutoff while it waits for its turn → revoked_token, and no request', async () => {
     const { state, admit, reasonOf, revocations, calls } = open({ maxCalls: 1 });
     const [alice, mallory] = [await admit({ sub: 'alice' }), await admit({ sub: 'mallory' })];
-    let respond = () => {};
-    state.gate = new Promise((resolve) => {
-      respond = resolve;
-    });
+    const respond = hold(state);
     const pending = [reasonOf(alice), reasonOf(mallory)];
     await expect.poll(() => calls.length).toBe(1);
     await revocations.revoke(revoked);
@@ -554,10 +557,7 @@ describe('a caller whose token has ended', () => {
     const headers = { authorization: `Bearer ${issuer.opaqueToken({ sub: 'mallory', iat: undefined })}` };
     const access = await server.authorize(new Request(issuer.audience, { headers }));
     const { state, calls, reasonOf } = open();
-    let respond = () => {};
-    state.gate = new Promise((resolve) => {
-      respond = resolve;
-    });
+    const respond = hold(state);
     const pending = reasonOf(access as Access);
     await expect.poll(() => calls.length).toBe(1);
     await revocations.revoke(revoked);

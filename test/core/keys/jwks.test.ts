@@ -7,67 +7,45 @@ import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { takeRsaKeys } from '../../support/rsa-keys.ts';
 
 const rsa = takeRsaKeys().publicKey.export({ format: 'jwk' });
+const read = (...keys: readonly unknown[]) => readJwks({ keys });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
 
 describe('readJwks', () => {
   it('usable keys → by kid', () => {
-    const { keys, published, dropped } = readJwks({
-      keys: [
-        { ...rsa, kid: 'a' },
-        { ...ec, kid: 'b' },
-      ],
-    });
-    expect([...keys.keys()]).toEqual(['a', 'b']);
-    expect([...published]).toEqual(['a', 'b']);
-    expect(dropped).toEqual([]);
+    const { keys, published, dropped } = read({ ...rsa, kid: 'a' }, { ...ec, kid: 'b' });
+    expect([[...keys.keys()], [...published], dropped]).toEqual([['a', 'b'], ['a', 'b'], []]);
   });
 
+  const noKid: DroppedKey = { kid: undefined, why: 'no_kid', member: 'kid' };
   it.each<[string, DroppedKey, unknown]>([
-    ['without kid', { kid: undefined, why: 'no_kid', member: 'kid' }, rsa],
-    ['with a kid that is no string', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: 7 }],
-    ['with a list for its kid', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: ['good'] }],
-    ['with an empty kid', { kid: undefined, why: 'no_kid', member: 'kid' }, { ...rsa, kid: '' }],
-    [
-      'with a kid over 256 characters',
-      { kid: undefined, why: 'no_kid', member: 'kid' },
-      { ...rsa, kid: 'x'.repeat(257) },
-    ],
+    ['without kid', noKid, rsa],
+    ['with a kid that is no string', noKid, { ...rsa, kid: 7 }],
+    ['with a list for its kid', noKid, { ...rsa, kid: ['good'] }],
+    ['with an empty kid', noKid, { ...rsa, kid: '' }],
+    ['with a kid over 256 characters', noKid, { ...rsa, kid: 'x'.repeat(257) }],
     ['that is symmetric', { kid: 'b', why: 'symmetric', member: 'kty' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
     ['for encryption', { kid: 'b', why: 'not_for_signatures', member: 'use' }, { ...rsa, kid: 'b', use: 'enc' }],
     ['that is a string', { kid: undefined, why: 'malformed', member: undefined }, 'key'],
     ['that is null', { kid: undefined, why: 'malformed', member: undefined }, null],
   ])('a key %s is dropped, the rest is used', (_, dropped, entry) => {
-    const jwks = readJwks({ keys: [{ ...rsa, kid: 'good' }, entry] });
-    expect([...jwks.keys.keys()]).toEqual(['good']);
-    expect(jwks.dropped).toEqual([dropped]);
+    const jwks = read({ ...rsa, kid: 'good' }, entry);
+    expect([[...jwks.keys.keys()], jwks.dropped]).toEqual([['good'], [dropped]]);
     expect([...jwks.published]).toEqual([...new Set(['good', dropped.kid ?? 'good'])]);
   });
 
   it('a key that is dropped still counts as published', () => {
-    const { keys, published } = readJwks({ keys: [{ ...rsa, kid: 'enc', use: 'enc' }] });
-    expect(keys.size).toBe(0);
-    expect([...published]).toEqual(['enc']);
+    const { keys, published } = read({ ...rsa, kid: 'enc', use: 'enc' });
+    expect([keys.size, [...published]]).toEqual([0, ['enc']]);
   });
 
   it('a kid shared with a key for encryption → the key for signatures', () => {
-    const { keys } = readJwks({
-      keys: [
-        { ...rsa, kid: 'a', use: 'enc' },
-        { ...ec, kid: 'a', use: 'sig' },
-      ],
-    });
+    const { keys } = read({ ...rsa, kid: 'a', use: 'enc' }, { ...ec, kid: 'a', use: 'sig' });
     expect(keys.get('a')?.map(({ algs }) => algs)).toEqual([new Set(['ES256'])]);
   });
 
   it('keys with one kid → each for its algorithms, by index', () => {
     const others = takeRsaKeys().publicKey.export({ format: 'jwk' });
-    const jwks = readJwks({
-      keys: [
-        { ...rsa, kid: 'a', alg: 'RS512' },
-        { ...ec, kid: 'a' },
-        { ...others, kid: 'a' },
-      ],
-    });
+    const jwks = read({ ...rsa, kid: 'a', alg: 'RS512' }, { ...ec, kid: 'a' }, { ...others, kid: 'a' });
     const find = (alg: string) => [0, 1, 2].map((nth) => findKey(jwks, 'a', alg, nth)?.export({ format: 'jwk' }));
     expect(find('RS512')).toMatchObject([{ n: rsa.n }, { n: others.n }, undefined]);
     expect(find('RS256')).toEqual([others, undefined, undefined]);
@@ -77,12 +55,7 @@ describe('readJwks', () => {
   });
 
   it('kids that are names of prototype members are plain kids', () => {
-    const { keys } = readJwks({
-      keys: [
-        { ...ec, kid: '__proto__' },
-        { ...ec, kid: 'constructor' },
-      ],
-    });
+    const { keys } = read({ ...ec, kid: '__proto__' }, { ...ec, kid: 'constructor' });
     expect([...keys.keys()]).toEqual(['__proto__', 'constructor']);
   });
 

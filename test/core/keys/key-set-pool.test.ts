@@ -76,7 +76,9 @@ function startPool(maxOpen: number) {
     expect(await look(index)).toBe(true);
     pool.confirm(keysOf(index));
   };
-  return { state, pool, keysOf, look, verify, nameOf, fetched, opened, closed, events };
+  /** Closes what is open in a pool of one. */
+  const closeAll = () => look('other-1');
+  return { state, pool, keysOf, look, verify, nameOf, fetched, opened, closed, events, closeAll };
 }
 
 describe('open key sets', () => {
@@ -156,17 +158,11 @@ describe('key sets that have verified a token', () => {
 });
 
 describe('a key set that was closed and is opened again', () => {
-  /** Closes what is open. */
-  const closeAll = async ({ look }: ReturnType<typeof startPool>): Promise<void> => {
-    await look('other-1');
-  };
-
   it('generation → greater than before, so that each verified token is compared with the keys again', async () => {
-    const started = startPool(1);
-    const { verify, keysOf, state, look } = started;
+    const { verify, keysOf, state, look, closeAll } = startPool(1);
     await verify('a');
     const before = keysOf('a').generation;
-    await closeAll(started);
+    await closeAll();
     const after = keysOf('a').generation;
     expect(after).toBeGreaterThan(before);
     state.keys = [second];
@@ -176,24 +172,22 @@ describe('a key set that was closed and is opened again', () => {
   });
 
   it('unknown kid → no more fetches than if it had stayed open', async () => {
-    const started = startPool(1);
-    const { look, fetched, nameOf } = started;
+    const { look, fetched, nameOf, closeAll } = startPool(1);
     await look('a');
     for (let count = 0; count < 9; count++) {
       expect(await look('a', 'unknown')).toBe(false);
-      await closeAll(started);
+      await closeAll();
     }
     // The first one, and three for unknown keys.
     expect(fetched.filter((url) => url === `${nameOf('a')}keys`)).toHaveLength(4);
   });
 
   it('provider that is down → no more attempts than the backoff allows', async () => {
-    const started = startPool(1);
-    const { look, fetched, nameOf, state } = started;
+    const { look, fetched, nameOf, state, closeAll } = startPool(1);
     state.down = 'all';
     for (let count = 0; count < 5; count++) {
       expect(await look('a')).toBe(false);
-      await closeAll(started);
+      await closeAll();
     }
     const attempts = () => fetched.filter((url) => url.startsWith(nameOf('a')) && !url.endsWith('jwks.json')).length;
     expect(attempts()).toBe(1);
@@ -207,20 +201,18 @@ describe('a key set that was closed and is opened again', () => {
     [600 + 3599, true],
     [600 + 3601, false],
   ])('%i s after the fetch, provider down → usable: %s', async (seconds, isUsable) => {
-    const started = startPool(1);
-    const { look, state } = started;
+    const { look, state, closeAll } = startPool(1);
     await look('a');
-    await closeAll(started);
+    await closeAll();
     state.down = 'all';
     await pass(seconds);
     expect(await look('a')).toBe(isUsable);
   });
 
   it('refresh that became due → made when the key set is used', async () => {
-    const started = startPool(1);
-    const { look, state, keysOf } = started;
+    const { look, state, keysOf, closeAll } = startPool(1);
     await look('a');
-    await closeAll(started);
+    await closeAll();
     state.keys = [second];
     await pass(500);
     expect(await look('a')).toBe(true);
@@ -230,24 +222,22 @@ describe('a key set that was closed and is opened again', () => {
   });
 
   it('discovery that fails → the jwks_uri of before', async () => {
-    const started = startPool(1);
-    const { look, state } = started;
+    const { look, state, closeAll } = startPool(1);
     await look('a');
-    await closeAll(started);
+    await closeAll();
     state.down = 'discovery';
     state.keys = [second];
     expect(await look('a', 'second')).toBe(true);
   });
 
   it('events of dropped keys and of insecure → once', async () => {
-    const started = startPool(1);
-    const { pool, events, state } = started;
+    const { pool, events, state, closeAll } = startPool(1);
     state.keys = [first, { kty: 'oct', k: 'AA', kid: 'secret' }];
     const issuer = 'http://plain.test/';
     for (let count = 0; count < 3; count++) {
       await pool.keysOf(issuer, { issuer, insecure: true }).refetch();
       state.keys = [...state.keys];
-      await closeAll(started);
+      await closeAll();
     }
     const types = events.map(({ type }) => type);
     expect(types.filter((type) => type === 'insecure')).toHaveLength(1);
