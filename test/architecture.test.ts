@@ -111,7 +111,7 @@ const gateRanks: readonly (readonly string[])[] = [
   ['headers.ts'],
   ['conditions'],
   ['rules'],
-  ['mcp-call.ts', 'mcp-metadata.ts'],
+  ['mcp-metadata.ts'],
   ['gate.ts'],
   ['beside', 'proxy', 'review'],
   ['gate'],

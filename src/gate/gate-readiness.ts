@@ -38,11 +38,9 @@ export function describeReadiness(facts: ReadinessFacts): Readiness {
     const keys = opened.get(nameKeys(entry.issuer, entry));
     return keys === undefined ? [] : [{ issuer: entry.issuer, keys, own: entry.rules?.algorithms }];
   });
-  const states = all.map(({ issuer, keys, own = settings.algorithms }) => ({
-    issuer,
-    state: describeReadyKeys(keys, own),
-  }));
-  const away = states.filter(({ state }) => state !== 'ok');
+  const away = all
+    .map(({ issuer, keys, own = settings.algorithms }) => ({ issuer, state: describeReadyKeys(keys, own) }))
+    .filter(({ state }) => state !== 'ok');
   const ready = (all.length === 0 || away.length < all.length) && proofs !== 'none' && !isLoading;
   // Of several entries of an issuer, the one without keys is shown.
   const checks = Object.fromEntries([

@@ -27,12 +27,10 @@ const leastCache = { entries: 200, bytes: 1024 * 1024 } as const;
 /** Name of the server for all issuers: no rule has such requirements. */
 const allIssuers = 'all';
 
-interface ServerParts {
-  readonly gate: GateParts;
+interface ServerParts extends Pick<GateParts, 'settings' | 'mode' | 'means'> {
   readonly keys: ReadonlyMap<string, ServiceKeys>;
   /** Number of servers that share the limits of cached tokens. */
   readonly share: number;
-  readonly introspection?: Introspection | undefined;
 }
 
 /** Creates the resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
@@ -62,6 +60,7 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
       const { settings, mode, means, ...others } = parts;
       const { trustProxy, externalUrl } = settings;
+      const common = { settings, mode, means, share, keys: opened };
       const gate = createGate({
         ...{ rules, cors, readClientAddress: createReadClientAddress(trustProxy), ...others },
         ...(mode === 'proxy' && { trustProxy }),
@@ -70,17 +69,15 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
           // At most one issuer of a rule has introspection.
           const [own] = requirements.issuers.flatMap(([name]) => nextIntrospections.get(name) ?? []);
           const key = JSON.stringify([requirements, own?.key]);
-          const serverParts = { gate: parts, share, keys: opened, introspection: own?.introspection };
-          const server = used.get(key) ?? servers.get(key) ?? openServer(requirements, serverParts);
+          const server = used.get(key) ?? servers.get(key) ?? openServer(requirements, common, own?.introspection);
           used.set(key, server);
           return server;
         },
       });
       // For messages of issuers that no rule is about.
       if (means.revocations !== undefined) {
-        const issuers = joinEntries(rules, { gate: parts, keys: opened });
-        const all = { issuers, dpop: undefined, proofs: 'ignore' } as const;
-        used.set(allIssuers, openServer(all, { gate: parts, share, keys: opened }));
+        const issuers = joinEntries(rules, settings, opened);
+        used.set(allIssuers, openServer({ issuers, dpop: undefined, proofs: 'ignore' }, common));
       }
       return {
         gate,
@@ -129,14 +126,8 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
   };
 }
 
-/**
- * Joins the entries of each URL, for logout tokens, which no rule decides: a key counts with the algorithms of its own entry,
- * and the settings give the clock tolerance.
- */
-function joinEntries(
-  { issuers }: Rules,
-  { gate: { settings }, keys: opened }: Pick<ServerParts, 'gate' | 'keys'>,
-): IssuerEntry[] {
+/** Joins the entries of each URL for logout tokens: a key counts with the algorithms of its own entry. */
+function joinEntries({ issuers }: Rules, settings: Settings, opened: ServerParts['keys']): IssuerEntry[] {
   const entries = [...issuers.values()];
   return [...new Set(entries.map(({ issuer }) => issuer))].map((issuer): IssuerEntry => {
     const parts = entries.flatMap((entry) => {
@@ -167,27 +158,24 @@ function joinKeys(parts: readonly { readonly keys: KeySet; readonly names: Reado
 }
 
 function openServer(
-  requirements: ServerRequirements,
-  { gate: { settings, mode, means }, keys, share, introspection }: ServerParts,
+  { issuers: entries, dpop, proofs }: ServerRequirements,
+  { settings, mode, means, keys, share }: ServerParts,
+  introspection?: Introspection,
 ): ResourceServer<RegisteredClaims> {
-  const issuers = requirements.issuers.map(([, trusted]): TrustedIssuer => {
+  const issuers = entries.map(([, trusted]): TrustedIssuer => {
     const { issuer, rules } = trusted;
     const own = trusted.keys === undefined ? keys.get(nameKeys(issuer, trusted))?.set : undefined;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
   });
-  const { dpop, proofs } = requirements;
-  return openResourceServer(
-    settings,
-    { from: 'rules', ...{ issuers, mode, introspection, dpop } },
-    {
-      ...means,
-      dpop: { ...means.dpop, ...(proofs === 'ignore' && { replay: 'off' }) },
-      tokenCache: {
-        maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
-        maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
-      },
+  const own: ServerMeans = {
+    ...means,
+    dpop: { ...means.dpop, ...(proofs === 'ignore' && { replay: 'off' }) },
+    tokenCache: {
+      maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
+      maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
     },
-  );
+  };
+  return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, own);
 }
 
 interface OpenedIntrospection {

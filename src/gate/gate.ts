@@ -5,6 +5,7 @@ import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
 import type { ReadMessage } from '../core/mcp/operations.ts';
+import type { PlainPolicy } from '../core/policy/policy.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import type { Refusal } from '../core/refusal/refusal.ts';
 import { Refused } from '../core/refused.ts';
@@ -14,13 +15,12 @@ import type { TrustedIssuer } from '../core/resource-server/issuers/trusted-issu
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { AuditedFacts, Exchange, HeaderList } from '../server/http/exchange.ts';
-import { createSignIdentity, type OpenedAssertions } from './identity/assertions.ts';
+import type { openAssertions } from './identity/assertions.ts';
 import { createIdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
 import type { GateCors } from './match/cors.ts';
 import { describeTarget } from './match/request-target.ts';
 import { type Choice, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
-import type { Rule, Rules } from './match/rules.ts';
-import { type McpCall, openCall } from './mcp-call.ts';
+import type { Rule, RuleMcp, Rules } from './match/rules.ts';
 import type { McpMetadata } from './mcp-metadata.ts';
 
 /** An entry of `issuers` of the rules: what belongs to it is found by its name, since two entries may have one URL. */
@@ -50,7 +50,7 @@ export interface GateOptions {
   readonly trustProxy?: Trust;
   readonly externalUrl?: string;
   /** Default: no rule sends an assertion. */
-  readonly assertions?: OpenedAssertions | undefined;
+  readonly assertions?: ReturnType<typeof openAssertions>;
   /** Default: none is served. */
   readonly mcpMetadata?: McpMetadata | undefined;
   readonly cors?: GateCors | undefined;
@@ -60,10 +60,8 @@ export interface GateOptions {
   readonly readClientAddress?: ReadClientAddress | undefined;
 }
 
-export interface AdmittedDecision {
+export interface AdmittedDecision extends Choice {
   readonly kind: 'admitted';
-  readonly rule: Rule;
-  readonly request: ResourceRequest;
   readonly identity: IdentityValues;
   readonly access: Access<RegisteredClaims> | undefined;
   /** Token for the upstream, instead of the caller's. */
@@ -73,8 +71,6 @@ export interface AdmittedDecision {
   readonly wouldRefuse: unknown;
   readonly audited: AuditedFacts;
   readonly cors: HeaderList;
-  /** True for a preflight that the gate itself decides. */
-  readonly isCorsPreflight: boolean;
 }
 
 export interface RefusedDecision {
@@ -107,7 +103,6 @@ export function createGate(options: GateOptions) {
   const identity = createIdentityHeaders(rules.identity, rules.assertion?.header);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const readCalledUrl = createReadExternalUrl({ trust: trustProxy, ...(pinned !== undefined && { pinned }) });
-  const signIdentity = assertions && createSignIdentity(assertions, readCalledUrl);
   const { cors, readClientAddress } = options;
   const chooseRule = createChooseRule(rules, readExternalUrl, { cors, readClientAddress });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
@@ -145,18 +140,16 @@ export function createGate(options: GateOptions) {
   };
 
   const admit = (
-    { rule, request, isCorsPreflight }: Choice,
+    { rule, request, externalUrl, isCorsPreflight }: Choice,
     admitted: Partial<Pick<AdmittedDecision, 'access' | 'identity' | 'wouldRefuse' | 'exchanged'>> = {},
   ): AdmittedDecision => ({
     kind: 'admitted',
-    rule,
-    request,
+    ...{ rule, request, externalUrl, isCorsPreflight },
     identity: admitted.identity ?? identity.empty,
     ...{ access: admitted.access, exchanged: admitted.exchanged },
     dpopNonce: admitted.access?.dpopNonce,
     wouldRefuse: admitted.wouldRefuse,
     cors: findCors(rule)?.[isCorsPreflight ? 'describePreflight' : 'describe'](request) ?? noHeaders,
-    isCorsPreflight,
     audited: findAudited(rule),
   });
 
@@ -199,11 +192,10 @@ export function createGate(options: GateOptions) {
         const chosen = chooseRule(request, connection, peer);
         if (chosen instanceof Refused) return refuse(chosen, request);
         choice = chosen;
-        const { rule, request: bound } = choice;
+        const { rule, request: bound, externalUrl } = choice;
         const treatment = chooseTreatment(choice);
         if (treatment === 'ambiguous') return settleRefusal(choice, ambiguousSubprotocols());
-        if (treatment === 'deny')
-          return settleRefusal(choice, denyByRule(request, readExternalUrl(request, connection)));
+        if (treatment === 'deny') return settleRefusal(choice, denyByRule(request, externalUrl));
         call =
           rule.mcp &&
           openCall(rule.mcp, readMessage ?? (async () => readTrustedHeaders(request)), (message) =>
@@ -215,7 +207,9 @@ export function createGate(options: GateOptions) {
         noteRule(bound, rule.id);
         const access = await (servers.get(rule) ?? outside).judge(bound, call?.policy ?? rule.policy, connection);
         if (!isAccess(access)) return settleRefusal(choice, refusalOf(access), call);
-        const assertion = signIdentity?.(rule, access, request, connection);
+        const url = rule.assertion?.isBound === true ? readCalledUrl(request, connection) : undefined;
+        if (url instanceof Refused) return settleRefusal(choice, url, call);
+        const assertion = assertions?.write?.(access, rule, url && { method: request.method, url });
         const taking = findExchange(rule)?.take(access);
         const exchanged = taking instanceof Promise ? await taking : taking;
         if (exchanged instanceof Refused) return settleRefusal(choice, exchanged, call);
@@ -224,6 +218,30 @@ export function createGate(options: GateOptions) {
         return choice === undefined ? refuse(error, request) : settleRefusal(choice, error, call);
       }
     },
+  };
+}
+
+type McpCall = ReturnType<typeof openCall>;
+
+/** Opens a request whose message is read once, when the policy needs it. */
+function openCall(
+  { policies }: RuleMcp,
+  readMessage: () => Promise<ReadMessage>,
+  onRead: (message: ReadMessage) => void,
+) {
+  let message: ReadMessage | undefined;
+  const read = async (): Promise<ReadMessage> => {
+    message ??= await readMessage();
+    onRead(message);
+    return message;
+  };
+  return {
+    policy: policies.requestPolicy(async () => (await read()).operations) as PlainPolicy, // no entry of a rule has a schema
+    /** `undefined` until it is read. */
+    get message(): ReadMessage | undefined {
+      return message;
+    },
+    read,
   };
 }
 

@@ -14,14 +14,14 @@ const { signer, jwks } = importAssertionKeys({ signing: { setting: 'ASSERTION_KE
 if (signer === undefined) throw new Error('no signer');
 const issuer = 'https://gate.example/';
 const audience = 'https://orders.internal/';
-const target = { rule: 'orders', audience };
+const target = { id: 'orders', assertion: { audience, isBound: false } };
 
 function setUp(options: { readonly lifetime?: number; readonly claims?: readonly string[] } = {}) {
   const clock = { now: start };
   const now = () => clock.now;
   const { lifetime = 60, claims = [] } = options;
   const assertions = createAssertions({ signer: signer as never, issuer, lifetime, claims, now });
-  const write = (...args: Parameters<typeof assertions.write>): string => assertions.write(...args).value;
+  const write = (...args: Parameters<typeof assertions.write>): string => String(assertions.write(...args)?.value);
   const { verify } = createAssertionVerifier({ issuer, audience, jwks: JSON.parse(jwks), now });
   return { clock, write, verify };
 }
@@ -86,17 +86,18 @@ it('another rule or another token → another assertion', async () => {
   const { write, verify } = setUp();
   const access = accessWith();
   write(access, target);
-  await expect(verify(write(access, { ...target, rule: 'refunds' }))).resolves.toMatchObject({ rule: 'refunds' });
+  await expect(verify(write(access, { ...target, id: 'refunds' }))).resolves.toMatchObject({ rule: 'refunds' });
   await expect(verify(write(accessWith({ sub: 'bob' }), target))).resolves.toMatchObject({ sub: 'bob' });
 });
 
 it('bound to a request → htm and htu, never cached', async () => {
   const { write, verify } = setUp();
   const access = accessWith();
-  const bound = (method: string) => ({ method, url: 'https://api.example/orders/1' });
-  const [get, post] = [write(access, target, bound('GET')), write(access, target, bound('POST'))];
-  await expect(verify(get, bound('GET'))).resolves.toMatchObject({ htm: 'GET', htu: 'https://api.example/orders/1' });
-  await expect(verify(post, bound('GET'))).rejects.toMatchObject({ reason: 'assertion_request_mismatch' });
+  const url = { origin: 'https://api.example', prefix: '', path: '/orders/1' };
+  const [get, post] = ['GET', 'POST'].map((method) => write(access, target, { method, url }));
+  const request = { method: 'GET', url: 'https://api.example/orders/1' };
+  await expect(verify(String(get), request)).resolves.toMatchObject({ htm: 'GET', htu: request.url });
+  await expect(verify(String(post), request)).rejects.toMatchObject({ reason: 'assertion_request_mismatch' });
   expect(Object.keys(await verify(write(access, target)))).not.toContain('htm');
 });
 

@@ -10,7 +10,7 @@ import { namePeer } from '../../src/core/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/core/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/core/refusal/refusal.ts';
 import { Refused } from '../../src/core/refused.ts';
-import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
+import type { Forwarding } from '../../src/gate/proxy/request-head.ts';
 import { createExamine, createReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
@@ -83,13 +83,14 @@ export interface Proxied {
   close(): Promise<void>;
 }
 
-export interface ProxiedOptions extends ReverseProxyOptions {
-  readonly identity?: Identity;
+export interface ProxiedOptions extends Partial<ReverseProxyOptions> {
+  readonly upstream: string;
+  readonly identity?: Forwarding['identity'];
   readonly credentials?: Forwarding['credentials'];
   readonly isPeerTrusted?: boolean;
   readonly responseHeaders?: Forwarding['responseHeaders'];
   readonly prefersUpstreamCors?: boolean;
-  readonly strip?: Forwarding['strip'];
+  readonly rule?: Forwarding['rule'];
   readonly unreadTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
   readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
@@ -98,22 +99,23 @@ export interface ProxiedOptions extends ReverseProxyOptions {
 /** Seconds. */
 const keepAlive = 5;
 
-const noIdentity: Identity = { names: [], values: [] };
+const noIdentity: Forwarding['identity'] = { names: [], values: [] };
 
 export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
   const {
     identity = noIdentity,
     credentials = 'remove',
     isPeerTrusted = false,
-    responseHeaders,
-    prefersUpstreamCors,
-    strip,
+    responseHeaders = [],
+    prefersUpstreamCors = false,
+    rule = { stripPrefix: '', strippedSegments: 0 },
     unreadTimeout,
-    tunnelTimeout,
+    tunnelTimeout = 3600,
     before,
     ...rest
   } = options;
-  const proxy = await createReverseProxy({ ...rest, ...(tunnelTimeout !== undefined && { tunnelTimeout }) });
+  const usual = { timeout: 60, uploadTimeout: 60, share: 1, tls: {}, onHead() {}, onReachable() {} };
+  const proxy = await createReverseProxy({ ...usual, tunnelTimeout, ...rest });
   const examine = createExamine();
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
@@ -147,19 +149,9 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     const onCut: Forwarding['onCut'] = ({ reason }) => void cut.push(reason);
     proxy.forward(
       {
-        incoming,
-        outgoing,
-        takeSocket,
-        identity,
-        externalUrl,
-        isPeerTrusted,
-        credentials,
-        strip,
-        ...(responseHeaders !== undefined && { responseHeaders }),
-        ...(prefersUpstreamCors !== undefined && { prefersUpstreamCors }),
+        ...{ incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, rule },
+        ...{ responseHeaders, prefersUpstreamCors, refuse, onCut, requestId: 'request-1' },
         client: namePeer(request.headers.get('x-client') ?? undefined),
-        refuse,
-        onCut,
       },
       framing,
     );
@@ -174,7 +166,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     keepAlive,
     errorBody: errorBodyFormats.detail,
     ...(unreadTimeout !== undefined && { unreadTimeout }),
-    ...(tunnelTimeout !== undefined && { tunnelTimeout }),
+    tunnelTimeout,
   });
   return {
     port: Number(new URL(listener.url).port),
@@ -198,6 +190,17 @@ export function keep<T extends { close(): Promise<void> }>(one: T): T {
 export async function stage(respond: Respond, options: Partial<ProxiedOptions> = {}) {
   const upstream = keep(await startRawUpstream(respond));
   return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
+}
+
+/** Writes as much as a connection takes, until it ends. Returns the reader of the number of bytes. */
+export function flood(socket: Socket, chunk: Buffer | string, most = Number.POSITIVE_INFINITY): () => number {
+  let sent = 0;
+  const write = (): void => {
+    while (!socket.destroyed && sent < most && socket.write(chunk)) sent += chunk.length;
+  };
+  socket.on('drain', write);
+  write();
+  return () => sent;
 }
 
 /** Sends bytes as they are, and reads until the proxy closes the connection. */

@@ -18,6 +18,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { createTestCertificates } from '../support/tls.ts';
 import {
   answerHeads,
+  flood,
   keep,
   ok,
   type Proxied,
@@ -68,7 +69,7 @@ describe('a request', () => {
     expect(upstream.arrivals).toEqual([
       'GET /a?b HTTP/1.1\r\nhost: api.example\r\nconnection: keep-alive\r\nAccept: */*\r\nVia: 1.1 portcullis\r\n' +
         'X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: api.example\r\n' +
-        'X-Auth-Subject: me\r\n\r\n',
+        'X-Request-Id: request-1\r\nX-Auth-Subject: me\r\n\r\n',
     ]);
   });
 
@@ -504,11 +505,7 @@ describe('back-pressure', () => {
     const { upstream, proxied } = await stage(
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
-        const write = (): void => {
-          while (!socket.destroyed && socket.write(`100000\r\n${megabyte}\r\n`));
-        };
-        socket.on('drain', write);
-        write();
+        flood(socket, `100000\r\n${megabyte}\r\n`);
       },
       { unreadTimeout: 1 },
     );
@@ -863,9 +860,5 @@ describe('kinds of upstream', () => {
     'unix:relative',
   ])('%j → TypeError', async (upstream) => {
     await expect(startProxied({ upstream })).rejects.toThrow(TypeError);
-  });
-
-  it.each([0, -1, Number.NaN, 3601])('a timeout of %d → TypeError', async (timeout) => {
-    await expect(startProxied({ upstream: 'http://127.0.0.1:1', timeout })).rejects.toThrow(TypeError);
   });
 });

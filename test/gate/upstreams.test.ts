@@ -322,6 +322,8 @@ describe('an upstream over https', { ...needs('openssl') }, () => {
 
   it.each([
     [{ caFile: '/absent.pem' }, 'caFile /absent.pem of the upstream "a" cannot be used (ENOENT)'],
+    [{ timeout: 0 }, '"timeout" is not valid. Write seconds, over 0 and at most 3600.'],
+    [{ timeout: 3601 }, '"timeout" is not valid. Write seconds, over 0 and at most 3600.'],
     [{ caFile: import.meta.filename }, `caFile ${import.meta.filename} of the upstream "a" cannot be used`],
   ])('%j → exit 78', async (files, message) => {
     const rules = [{ id: 'a', path: '/**', access: 'open', upstream: 'a' }];

@@ -132,7 +132,7 @@ interface OriginalFields {
 class OriginalRequest implements ResourceRequest {
   readonly method: string;
   readonly target: string;
-  readonly headers: ResourceRequest['headers'];
+  readonly headers: ResourceRequest['headers'] = this;
   readonly isEncrypted: boolean;
   readonly #call: ResourceRequest;
   readonly #host: string | undefined;
@@ -140,7 +140,6 @@ class OriginalRequest implements ResourceRequest {
   constructor(call: ResourceRequest, { method, target, host, isEncrypted }: OriginalFields) {
     this.method = method;
     this.target = target;
-    this.headers = this;
     this.isEncrypted = isEncrypted;
     this.#call = call;
     this.#host = host;

@@ -1,6 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { thumbprint } from '../../core/jose/jwk.ts';
-import type { Signer } from '../../core/jose/sign.ts';
 import { readRegularFile } from '../../server/lifecycle/file.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { RulesError } from '../match/rules.ts';
@@ -12,23 +11,15 @@ export interface AssertionKeyFiles {
   readonly published: readonly KeyFile[];
 }
 
-interface KeyFile {
-  readonly setting: string;
-  readonly pem: string;
-}
+type KeyFile = Readonly<Record<'setting' | 'pem', string>>;
 
-export interface AssertionSigner extends Signer {
-  /** RFC 7638 thumbprint of the public key. */
-  readonly kid: string;
-}
+export type AssertionSigner = NonNullable<ReturnType<typeof importAssertionKeys>['signer']>;
 
 const maxBytes = 64 * 1024;
 const algorithmsOfCurves: Readonly<Record<string, string>> = { 'P-256': 'ES256', Ed25519: 'EdDSA' };
 
-/** Reads the PEM files of assertion keys; `undefined` if no setting names one. Throws `RulesError` for an unreadable file. */
-export function readAssertionKeys(settings: Settings): AssertionKeyFiles | undefined {
-  const { assertionKey, assertionKeysPublished } = settings;
-  if (assertionKey === '' && assertionKeysPublished.length === 0) return undefined;
+/** Reads the PEM files of assertion keys. Throws `RulesError` for an unreadable file. */
+export function readAssertionKeys({ assertionKey, assertionKeysPublished }: Settings): AssertionKeyFiles {
   const read = (setting: string, path: string): KeyFile => {
     try {
       return { setting, pem: readRegularFile(path, maxBytes).toString('latin1') };
@@ -42,14 +33,8 @@ export function readAssertionKeys(settings: Settings): AssertionKeyFiles | undef
   };
 }
 
-/**
- * Imports the keys, and writes the public ones as a JWK set (RFC 7517 §5), each once. Throws `RulesError` for a key that cannot
- * be used; the message names the setting, never the key.
- */
-export function importAssertionKeys({ signing, published }: AssertionKeyFiles): {
-  readonly signer: AssertionSigner | undefined;
-  readonly jwks: string;
-} {
+/** Imports the keys, and writes the public ones as a JWK set (RFC 7517 §5). Throws `RulesError` for an unusable key. */
+export function importAssertionKeys({ signing, published }: AssertionKeyFiles) {
   const privateKey = signing && importPem(signing, createPrivateKey, 'a private key');
   const own = signing && privateKey && describeKey(signing, createPublicKey(privateKey));
   const others = published.map((file) => describeKey(file, importPem(file, createPublicKey, 'a key')));

@@ -1,12 +1,10 @@
 import { type AssertionClaims, assertionType } from '../../core/assertion/assertion-claims.ts';
 import { normaliseUrl } from '../../core/dpop/htu.ts';
-import type { ReadExternalUrl } from '../../core/http/external-url.ts';
-import type { Connection, ResourceRequest } from '../../core/http/request.ts';
+import type { ExternalUrl } from '../../core/http/external-url.ts';
 import { signCompact } from '../../core/jose/sign.ts';
-import { Refused } from '../../core/refused.ts';
 import type { Access } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import { type Answer, createAnswer } from '../../server/http/exchange.ts';
+import { createAnswer } from '../../server/http/exchange.ts';
 import { type AssertionRules, type Rule, type Rules, RulesError } from '../match/rules.ts';
 import { type AssertionKeyFiles, type AssertionSigner, importAssertionKeys } from './assertion-keys.ts';
 
@@ -16,24 +14,12 @@ interface AssertionsOptions extends Omit<AssertionRules, 'header'> {
   readonly now?: () => number;
 }
 
-interface AssertionTarget {
-  /** Id of the rule. */
-  readonly rule: string;
-  readonly audience: string;
-}
-
-interface BoundRequest {
+/** A request to which an assertion is bound. */
+export interface BoundRequest {
   readonly method: string;
-  /** URL that the client called, without query and fragment. */
-  readonly url: string;
+  /** URL that the client called. */
+  readonly url: ExternalUrl;
 }
-
-/** Writes the assertion for a token and a rule, from the cache unless it is bound to a request. */
-type WriteAssertion = (
-  access: Access<RegisteredClaims>,
-  target: AssertionTarget,
-  bound?: BoundRequest,
-) => SignedAssertion;
 
 /** An assertion. The same object while it is cached. */
 export interface SignedAssertion {
@@ -42,7 +28,7 @@ export interface SignedAssertion {
   readonly until: number;
 }
 
-export function createAssertions(options: AssertionsOptions): { readonly write: WriteAssertion } {
+export function createAssertions(options: AssertionsOptions) {
   const { signer, issuer, lifetime, claims: listed, now = () => Date.now() / 1000 } = options;
   const header = { alg: signer.alg, kid: signer.kid, typ: assertionType };
   // By the claims of a cached token: an evicted or revoked token takes its assertions with it.
@@ -50,38 +36,38 @@ export function createAssertions(options: AssertionsOptions): { readonly write: 
 
   const sign = (
     { claims, scopes }: Access<RegisteredClaims>,
-    target: AssertionTarget,
-    time: number,
+    target: { readonly aud: string; readonly rule: string },
     bound?: BoundRequest,
-  ): string => {
+  ): SignedAssertion => {
     const further = listed.filter((name) => Object.hasOwn(claims, name)).map((name) => [name, claims[name]]);
-    const iat = Math.floor(time);
+    const iat = Math.floor(now());
     const payload: AssertionClaims = {
       ...Object.fromEntries(further),
       iss: issuer,
-      aud: target.audience,
       iat,
       exp: Math.min(iat + lifetime, claims.exp),
       ...pickStrings({ sub: claims.sub, client_id: claims.client_id ?? claims['azp'] }),
       ...(scopes.size > 0 && { scope: [...scopes].join(' ') }),
       caller_iss: claims.iss,
       ...(Object.hasOwn(claims, 'act') && { act: claims['act'] as AssertionClaims['act'] }), // checked with the token
-      rule: target.rule,
-      ...(bound !== undefined && { htm: bound.method, htu: bound.url }),
+      ...target,
+      ...(bound && { htm: bound.method, htu: normaliseUrl(bound.url.origin + bound.url.path) ?? '' }),
     };
-    return signCompact(header, payload, signer);
+    return { value: signCompact(header, payload, signer), until: iat + lifetime / 2 };
   };
 
   return {
-    write(access, target, bound) {
-      const time = now();
-      if (bound !== undefined) return { value: sign(access, target, time, bound), until: time };
+    /** Writes the assertion for a token, from the cache unless it is bound to a request; `undefined` if the rule sends none. */
+    write(access: Access<RegisteredClaims>, rule: Pick<Rule, 'id' | 'assertion'>, bound?: BoundRequest) {
+      if (rule.assertion === undefined) return undefined;
+      const target = { aud: rule.assertion.audience, rule: rule.id };
+      if (bound !== undefined) return sign(access, target, bound);
       const byRule = cached.get(access.claims) ?? new Map<string, SignedAssertion>();
       cached.set(access.claims, byRule);
-      const known = byRule.get(target.rule);
-      if (known !== undefined && time < known.until) return known;
-      const assertion = { value: sign(access, target, time), until: Math.floor(time) + lifetime / 2 };
-      byRule.set(target.rule, assertion);
+      const known = byRule.get(rule.id);
+      if (known !== undefined && now() < known.until) return known;
+      const assertion = sign(access, target);
+      byRule.set(rule.id, assertion);
       return assertion;
     },
   };
@@ -93,48 +79,19 @@ function pickStrings(members: Readonly<Record<string, unknown>>): Readonly<Recor
   );
 }
 
-export interface OpenedAssertions {
-  /** Absent if no key signs. */
-  readonly write?: WriteAssertion;
-  /** The response with the published keys. */
-  readonly published: Answer;
-}
-
+const noKeys: AssertionKeyFiles = { signing: undefined, published: [] };
 const keySetHeaders = ['content-type', 'application/jwk-set+json', 'cache-control', 'public, max-age=300'];
 
 /**
- * Opens the assertions of a set of rules; `undefined` if it has none. Throws `RulesError` for an unusable key, or if a
- * rule sends assertions and no key signs them.
+ * Opens the assertions of a set of rules, and the response with the published keys; `undefined` if it has none. Throws
+ * `RulesError` for an unusable key, or if a rule sends assertions and no key signs them.
  */
-export function openAssertions(
-  { assertion, rules }: Rules,
-  files: AssertionKeyFiles = { signing: undefined, published: [] },
-): OpenedAssertions | undefined {
+export function openAssertions({ assertion, rules }: Rules, files: AssertionKeyFiles = noKeys) {
   if (assertion === undefined) return undefined;
   const { signer, jwks } = importAssertionKeys(files);
   if (signer === undefined && rules.some((rule) => rule.assertion !== undefined)) {
     throw new RulesError('The rules send assertions. Set ASSERTION_KEY to a PEM file with the signing key.');
   }
   const published = createAnswer(200, keySetHeaders, jwks);
-  return { published, ...(signer !== undefined && createAssertions({ ...assertion, signer })) };
-}
-
-/** Writes the assertion of an admitted request; `undefined` if its rule sends none. Throws `Refused` if its URL is unknown. */
-type SignIdentity = (
-  rule: Rule,
-  access: Access<RegisteredClaims>,
-  request: ResourceRequest,
-  connection: Connection | undefined,
-) => SignedAssertion | undefined;
-
-/** Creates the writer of assertions for requests; `readCalledUrl` reads the URL that the client called. */
-export function createSignIdentity({ write }: OpenedAssertions, readCalledUrl: ReadExternalUrl): SignIdentity {
-  return ({ id, assertion }, access, request, connection) => {
-    if (assertion === undefined || write === undefined) return undefined;
-    const target = { rule: id, audience: assertion.audience };
-    if (!assertion.isBound) return write(access, target);
-    const url = readCalledUrl(request, connection);
-    if (url instanceof Refused) throw url;
-    return write(access, target, { method: request.method, url: normaliseUrl(url.origin + url.path) ?? '' });
-  };
+  return { published, write: signer && createAssertions({ ...assertion, signer }).write };
 }

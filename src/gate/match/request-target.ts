@@ -78,16 +78,11 @@ function isDotSegment(segment: string): boolean {
   return segment === '.' || segment === '..';
 }
 
-/** A host name and its port in the form that rules are compared with. */
-export interface RequestHost {
-  /** Name in the form of {@link normaliseName}. */
-  readonly name: string;
-  /** With the port unless it is the default of the scheme. */
-  readonly nameAndPort: string;
-}
+/** A host name, without and with its port, in the form that rules are compared with. */
+export type RequestHost = ReturnType<typeof readOriginHost>;
 
 /** Reads the host of an origin such as `https://api.example:8443`, in lower case and without the default port. */
-export function readOriginHost(origin: string): RequestHost {
+export function readOriginHost(origin: string) {
   const text = origin.slice(origin.indexOf('//') + 2);
   const colon = text.indexOf(':', text.lastIndexOf(']') + 1);
   const name = normaliseName(colon < 0 ? text : text.slice(0, colon));
@@ -97,10 +92,7 @@ export function readOriginHost(origin: string): RequestHost {
 /** An IPv6 address, or a name that URL parsers read as an IPv4 address. */
 export const addressForm = /^\[|(?:^|\.)(?:\d+|0x[\da-f]*)$/;
 
-/**
- * Normalises a name in lower case. DNS and proxies treat `api.example.` as `api.example`, and an address has many
- * spellings: none of them may bypass the rules of the host.
- */
+/** Normalises a name in lower case: no trailing dot or spelling of an address may bypass the rules of a host. */
 export function normaliseName(lowerCase: string): string {
   const name = lowerCase.endsWith('.') ? lowerCase.slice(0, -1) : lowerCase;
   return addressForm.test(name) && !isIPv4(name) ? domainToASCII(name) || name : name;
@@ -146,8 +138,8 @@ export interface OfferedToken {
 const anyBearer = /^\W*bearer(?![\w!#$%&'*+.^`|~-])/i;
 /** RFC 6455 §4.1: a token of RFC 9110. */
 const subprotocol = /^[\w!#$%&'*+.^`|~-]+$/;
-
-const keyForm = /^[\w+/]{22}==$/;
+/** Sec-WebSocket-Key (RFC 6455 §4.1): 16 bytes. */
+export const webSocketKey = /^[\w+/]{22}==$/;
 
 /** Reads the token that the handshake of a WebSocket offers. `undefined` for every other request. */
 export function readHandshakeToken({ method, headers }: ResourceRequest): OfferedToken | undefined {
@@ -156,7 +148,7 @@ export function readHandshakeToken({ method, headers }: ResourceRequest): Offere
     method === 'GET' &&
     read('upgrade') === 'websocket' &&
     /\bupgrade\b/.test(read('connection')) &&
-    keyForm.test(read('sec-websocket-key'));
+    webSocketKey.test(read('sec-websocket-key'));
   return isHandshake ? readOfferedToken(headers) : undefined;
 }
 

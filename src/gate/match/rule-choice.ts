@@ -1,5 +1,10 @@
 import type { Reason } from '../../core/failures.ts';
-import { createReadClientAddress, type ReadClientAddress, type ReadExternalUrl } from '../../core/http/external-url.ts';
+import {
+  createReadClientAddress,
+  type ExternalUrl,
+  type ReadClientAddress,
+  type ReadExternalUrl,
+} from '../../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import { Refused } from '../../core/refused.ts';
 import { ConditionCall, type ConditionTarget } from './condition-call.ts';
@@ -19,6 +24,7 @@ import type { Rule, Rules } from './rules.ts';
 export interface Choice {
   readonly rule: Rule;
   readonly request: ResourceRequest;
+  readonly externalUrl: ExternalUrl;
   /** True for a preflight that the rule's CORS settings decide. */
   readonly isCorsPreflight: boolean;
 }
@@ -46,10 +52,10 @@ export function createChooseRule(
     return last.host;
   };
   return (request: ResourceRequest, connection: Connection | undefined, peer = connection): Choice | Refused => {
-    const url = readExternalUrl(request, connection);
-    if (url instanceof Refused) return url;
-    const refuse = (reason: Reason): Refused => new Refused(reason, { context: describeTarget(request, url) });
-    const host = readHost(url.origin);
+    const externalUrl = readExternalUrl(request, connection);
+    if (externalUrl instanceof Refused) return externalUrl;
+    const refuse = (reason: Reason): Refused => new Refused(reason, { context: describeTarget(request, externalUrl) });
+    const host = readHost(externalUrl.origin);
     const path = readRequestPath(request.target ?? readTarget(request.url));
     if (path === undefined) return refuse('ambiguous_path');
     const choose = (rule: Rule | undefined, isCorsPreflight = false): Choice | Refused => {
@@ -61,7 +67,7 @@ export function createChooseRule(
       }
       const bound = rule.when?.bind?.(host.name, path.segments);
       const target = bound && { host: host.nameAndPort, segments: path.segments, bound, readClientAddress, peer };
-      return { rule, request: viewRequest(request, rule, target), isCorsPreflight };
+      return { rule, request: viewRequest(request, rule, target), externalUrl, isCorsPreflight };
     };
     const rule = rules.find(host, path.segments, request.method);
     const planned = readPlannedMethod(request);
@@ -136,19 +142,17 @@ function isAnonymous({ headers }: ResourceRequest): boolean {
   return headers.get('authorization') === null && headers.get('dpop') === null;
 }
 
-/** Rules that end at a node: by method, and for all other methods. */
-interface Leaf<R> {
-  readonly byMethod: Map<string, R>;
-  forAll: R | undefined;
-}
-
 interface Node<R> {
   readonly literals: Map<string, Node<R>>;
   any: Node<R> | undefined;
-  readonly end: Leaf<R>;
-  /** Rules whose path ends with `**` here. */
-  readonly rest: Leaf<R>;
+  /** Rules whose path ends here, by method; {@link otherMethods} has the rule for all others. */
+  readonly end: Map<string, R>;
+  /** Rules whose path ends with `**` here, likewise. */
+  readonly rest: Map<string, R>;
 }
+
+/** No rule names this method. */
+const otherMethods = '*';
 
 /** Step between the labels of a host and the segments of a path, which never contain a slash. */
 const hostEnd = '/';
@@ -190,17 +194,11 @@ export function createRuleMatcher<R>() {
       const nodes =
         hosts.length === 0 ? [descend(everywhere, segments)] : hosts.map((host) => openNode(host, segments));
       const leaves = nodes.map((node) => (hasRest ? node.rest : node.end));
-      const methods = pattern.methods.includes('GET') ? new Set([...pattern.methods, 'HEAD']) : pattern.methods;
-      for (const leaf of leaves) {
-        const rivals =
-          pattern.methods.length === 0 ? [leaf.forAll] : [...methods].map((each) => leaf.byMethod.get(each));
-        const rival = rivals.find((each) => each !== undefined);
-        if (rival !== undefined) return rival;
-      }
-      for (const leaf of leaves) {
-        if (pattern.methods.length === 0) leaf.forAll = rule;
-        for (const method of methods) leaf.byMethod.set(method, rule);
-      }
+      const methods = pattern.methods.length === 0 ? [otherMethods] : [...pattern.methods];
+      if (methods.includes('GET')) methods.push('HEAD');
+      const rivals = leaves.flatMap((leaf) => methods.flatMap((method) => leaf.get(method) ?? []));
+      if (rivals.length > 0) return rivals[0];
+      for (const leaf of leaves) for (const method of methods) leaf.set(method, rule);
       return undefined;
     },
     find({ name, nameAndPort }: RequestHost, segments: readonly string[], method: string): R | undefined {
@@ -225,12 +223,7 @@ function splitName(name: string): readonly string[] {
 }
 
 function createNode<R>(): Node<R> {
-  return {
-    literals: new Map(),
-    any: undefined,
-    end: { byMethod: new Map(), forAll: undefined },
-    rest: { byMethod: new Map(), forAll: undefined },
-  };
+  return { literals: new Map(), any: undefined, end: new Map(), rest: new Map() };
 }
 
 /** Returns the node at the end of the steps, and creates what is missing. */
@@ -256,6 +249,6 @@ function findIn<R>(node: Node<R>, segments: readonly string[], depth: number, me
   return found ?? pick(node.rest, method);
 }
 
-function pick<R>({ byMethod, forAll }: Leaf<R>, method: string): R | undefined {
-  return byMethod.size === 0 ? forAll : (byMethod.get(method) ?? forAll);
+function pick<R>(rules: ReadonlyMap<string, R>, method: string): R | undefined {
+  return rules.size === 0 ? undefined : (rules.get(method) ?? rules.get(otherMethods));
 }

@@ -20,14 +20,13 @@ export const bindingForm = /^\{([A-Za-z_]\w*)\}$/;
 const defaultPorts: readonly (number | undefined)[] = [undefined, 80, 443];
 const ascii = /^[\x21-\x7e]*$/;
 
-export interface RuleHost {
-  /** Exact (`api.example`, `api.example:8443`), with a wildcard (`*.example`), or with bound labels (`{}.example`). */
-  readonly pattern: string;
-  readonly names: ReadonlyMap<string, number>;
-}
+export type RuleHost = NonNullable<ReturnType<typeof readRuleHost>>;
 
-/** Normalises the host of a rule. `undefined` for a host that no request can have. */
-export function readRuleHost(text: string): RuleHost | undefined {
+/**
+ * Normalises the host of a rule: exact (`api.example`, `api.example:8443`), with a wildcard (`*.example`), or with bound labels
+ * (`{}.example`). `undefined` for a host that no request can have.
+ */
+export function readRuleHost(text: string) {
   const names = new Map<string, number>();
   const labels = text.split('.');
   for (const [index, label] of labels.entries()) {
@@ -39,7 +38,8 @@ export function readRuleHost(text: string): RuleHost | undefined {
     labels[index] = 'a';
   }
   const pattern = readHostPattern(labels.join('.'));
-  if (pattern === undefined || names.size === 0) return pattern === undefined ? undefined : { pattern, names };
+  if (pattern === undefined) return undefined;
+  if (names.size === 0) return { pattern, names };
   if (/[*:]/.test(pattern)) return undefined;
   const bound = new Set(names.values());
   const written = pattern.split('.').map((label, index) => (bound.has(index) ? '{}' : label));
@@ -71,12 +71,10 @@ function writeAscii(host: string): string {
   return ascii.test(name) || name.includes('%') ? host : domainToASCII(name) + port;
 }
 
-export interface RulePath extends Pick<RulePattern, 'segments' | 'hasRest'> {
-  readonly names: ReadonlyMap<string, number>;
-}
+export type RulePath = Exclude<ReturnType<typeof readRulePath>, string>;
 
 /** Parses the path of a rule. Returns the fix as a string if it is not valid. */
-export function readRulePath(path: string): RulePath | string {
+export function readRulePath(path: string) {
   const parts = path.split('/').slice(1);
   // One trailing slash makes no difference.
   if (parts.at(-1) === '') parts.pop();

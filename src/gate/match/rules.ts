@@ -9,8 +9,6 @@ import type { GateCors } from './cors.ts';
 import type { RequestHost } from './request-target.ts';
 import type { RulePattern } from './rule-pattern.ts';
 
-export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
-
 export interface AssertionRules {
   readonly issuer: string;
   readonly header: string;
@@ -43,7 +41,7 @@ export const trustFix = 'As the proxy, the gate reads the body. Remove "trustHea
 
 export interface Rule {
   readonly id: string;
-  readonly access: RuleAccess;
+  readonly access: 'token' | 'optional' | 'open' | 'deny';
   readonly hosts: readonly string[];
   readonly path: string;
   readonly methods: readonly string[];

@@ -1,4 +1,4 @@
-import { createReadClientAddress, createReadExternalUrl, parseTrust } from '../../core/http/external-url.ts';
+import { createReadClientAddress, parseTrust } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
 import { HeldBody } from '../../core/mcp/held-body.ts';
 import { readNodeMessage } from '../../core/mcp/node-message.ts';
@@ -23,10 +23,10 @@ import type { Settings } from '../../server/settings/settings.ts';
 import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../gate.ts';
 import { readOfferedToken } from '../match/request-target.ts';
 import type { Rule } from '../match/rules.ts';
-import { hasValue } from './headers.ts';
+import { hasHeader } from './headers.ts';
 import type { Forwarding, Framing } from './request-head.ts';
 import { createExamine, type ReverseProxy } from './reverse-proxy.ts';
-import { isRepeatable } from './upstream.ts';
+import { repeatable } from './upstream.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
 
 interface GateProxyAppOptions {
@@ -59,10 +59,7 @@ function replaceHeaders(exchange: Exchange, rule: Rule): Forwarding['replaced'] 
 const tokenRefusal =
   /(?:^|,)\s*Bearer\s+(?:[\w-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s",]*)\s*,\s*)*error\s*=\s*"?invalid_token"?\s*(?:,|$)/i;
 
-/**
- * Adds the exchanged token, and discards one that the upstream refuses. A request without a body is then sent once more with
- * a new one, if its method is safe.
- */
+/** Adds the exchanged token. If the upstream refuses it, a safe request without a body is sent again with a new one. */
 function replaceToken(
   { access, exchanged, rule }: AdmittedDecision,
   forwarding: Forwarding,
@@ -71,7 +68,7 @@ function replaceToken(
   const exchange = gate.findExchange(rule);
   if (access === undefined || exchanged === undefined || exchange === undefined) return forwarding;
   const { incoming, outgoing } = forwarding;
-  const isSafe = framing.body === 'none' && isRepeatable(incoming.method ?? '');
+  const isSafe = framing.body === 'none' && repeatable.has(incoming.method ?? '');
   const sendAgain = async (): Promise<void> => {
     const next = await exchange.take(access);
     if (outgoing.destroyed) return;
@@ -80,7 +77,7 @@ function replaceToken(
     proxy.forward({ ...rest, authorization: `Bearer ${next.token}` }, framing);
   };
   const repeat = (status: number, headers: HeaderList): boolean => {
-    const isRefused = status === 401 && hasValue(headers, 'www-authenticate', tokenRefusal);
+    const isRefused = status === 401 && hasHeader(headers, 'www-authenticate', tokenRefusal);
     if (!isRefused || !exchange.discard(access, exchanged) || !isSafe) return false;
     void sendAgain();
     return true;
@@ -91,7 +88,6 @@ function replaceToken(
 export function createGateProxyApp({ current, note, settings, onStreamEnd }: GateProxyAppOptions): StreamApp {
   const { trustProxy, peerShare, uploadTimeout } = settings;
   const isTrusted = parseTrust(trustProxy);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const readClientAddress = createReadClientAddress(trustProxy);
   const names = nameSettings(settings);
   const examine = createExamine();
@@ -120,10 +116,8 @@ export function createGateProxyApp({ current, note, settings, onStreamEnd }: Gat
 
   const forward = (admission: AdmittedDecision, context: ForwardContext): Answer | typeof passedOn => {
     const { exchange, wire, gate, upstreams, framing, held } = context;
-    const { rule, cors, dpopNonce } = admission;
+    const { rule, identity, externalUrl, cors, dpopNonce } = admission;
     const { id, request, connection } = exchange;
-    const externalUrl = readExternalUrl(request, connection);
-    if (externalUrl instanceof Refused) return refuse(exchange, gate.refuse(externalUrl, request));
     note(exchange, admission);
     if (admission.isCorsPreflight) return new Answer(204, cors, '');
     const upstream = rule.upstream ?? defaultUpstream;
@@ -134,15 +128,13 @@ export function createGateProxyApp({ current, note, settings, onStreamEnd }: Gat
     wire.onForward();
     const { incoming, outgoing, takeSocket } = wire;
     const forwarding: Forwarding = {
-      ...{ incoming, outgoing, takeSocket, held, externalUrl },
-      identity: admission.identity,
+      ...{ incoming, outgoing, takeSocket, held, externalUrl, identity, rule },
       isPeerTrusted: isTrusted(connection.remoteAddress),
       client: nameClient(exchange),
       // Report mode does not change the upstream's request.
       credentials: rule.mode === 'report' ? 'forward' : rule.credentials,
       requestId: readRequestId(request) ?? id,
       replaced: replaceHeaders(exchange, rule),
-      strip: rule.stripPrefix === '' ? undefined : { prefix: rule.stripPrefix, segments: rule.strippedSegments },
       responseHeaders: ['X-Request-Id', id, ...(dpopNonce === undefined ? [] : ['DPoP-Nonce', dpopNonce]), ...cors],
       prefersUpstreamCors: rule.cors === undefined,
       followToken: followToken(admission, exchange),

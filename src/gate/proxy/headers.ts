@@ -1,14 +1,11 @@
 import type { HeaderList } from '../../server/http/exchange.ts';
 import { foldHeaderName, overrideHeaders } from '../identity/identity-headers.ts';
+import type { Rule } from '../match/rules.ts';
 
-export type HeaderAction = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';
+type HeaderAction = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';
+type FindHeaderAction = (name: string) => HeaderAction;
 
-export type FindHeaderAction = (name: string) => HeaderAction;
-
-/** `forward` if the upstream gets the caller's `Authorization` and `DPoP`. */
-export type CredentialForwarding = 'forward' | 'remove';
-
-const rewritten: ReadonlyMap<string, HeaderAction> = new Map<string, HeaderAction>([
+const rewritten = new Map<string, HeaderAction>([
   ['expect', 'expect'],
   ['x-forwarded-for', 'forwardedFor'],
   ['via', 'via'],
@@ -38,15 +35,12 @@ const guarded: ReadonlySet<string> = new Set([
 ]);
 const guardedPrefix = 'x-forwarded-';
 
-const noIdentity: ReadonlySet<string> = new Set([...framingHeaders, ...requestHopByHop, 'expect', 'trailer', 'via']);
-const token = /^[\w!#$%&'*+.^`|~-]+$/;
-
 const maxCachedNames = 512;
 
-const byIdentity = new WeakMap<readonly string[], Readonly<Record<CredentialForwarding, FindHeaderAction>>>();
+const byIdentity = new WeakMap<readonly string[], Readonly<Record<Rule['credentials'], FindHeaderAction>>>();
 
-/** Finds the actions for headers; `names` are the identity headers. Throws `TypeError` for a name that cannot carry an identity. */
-export function findHeaderActions(names: readonly string[], credentials: CredentialForwarding): FindHeaderAction {
+/** Finds the actions for headers; `names` are the identity headers. */
+export function findHeaderActions(names: readonly string[], credentials: Rule['credentials']): FindHeaderAction {
   const known = byIdentity.get(names);
   if (known !== undefined) return known[credentials];
   const both = { forward: createFindAction(names, 'forward'), remove: createFindAction(names, 'remove') };
@@ -54,13 +48,8 @@ export function findHeaderActions(names: readonly string[], credentials: Credent
   return both[credentials];
 }
 
-function createFindAction(names: readonly string[], credentials: CredentialForwarding): FindHeaderAction {
+function createFindAction(names: readonly string[], credentials: Rule['credentials']): FindHeaderAction {
   const ours = new Set(names.map(foldHeaderName));
-  for (const name of names) {
-    if (!token.test(name) || noIdentity.has(foldHeaderName(name))) {
-      throw new TypeError('identity: use header names that are valid and not about framing or the connection');
-    }
-  }
   const decide = (name: string): HeaderAction => {
     const lower = name.toLowerCase();
     const spelled = foldHeaderName(name);
@@ -149,40 +138,33 @@ export function formatLines(headers: HeaderList): string {
   return lines;
 }
 
-/** Reports whether a list has a header, in any case. Compares lengths first, because this runs for every header. */
-export function hasName(headers: HeaderList, name: string): boolean {
+/** Reports whether a list has a header, in any case, with a value of this form. Default: any value. */
+export function hasHeader(headers: HeaderList, name: string, form?: RegExp): boolean {
   for (let i = 0; i < headers.length; i += 2) {
     const each = headers[i] ?? '';
-    if (each.length === name.length && each.toLowerCase() === name.toLowerCase()) return true;
+    // Compares lengths first, because this runs for every header.
+    const isNamed = each.length === name.length && each.toLowerCase() === name.toLowerCase();
+    if (isNamed && (form === undefined || form.test(headers[i + 1] ?? ''))) return true;
   }
   return false;
 }
 
-/** Reports whether a list has a header with a value of this form. */
-export function hasValue(headers: HeaderList, name: string, form: RegExp): boolean {
-  return headers.some(
-    (each, i) =>
-      i % 2 === 0 && each.length === name.length && each.toLowerCase() === name && form.test(headers[i + 1] ?? ''),
-  );
-}
-
 /** Adds the gate's headers. They replace headers of the same name, except Vary. */
 export function mergeHeaders(headers: HeaderList, added: HeaderList, prefersUpstreamCors: boolean): string[] {
-  const keepsCors = prefersUpstreamCors && hasName(headers, 'access-control-allow-origin');
+  const keepsCors = prefersUpstreamCors && hasHeader(headers, 'access-control-allow-origin');
   const ours = keepsCors ? filterHeaders(added, (name) => !/^access-control-/i.test(name)) : added;
-  const merged = filterHeaders(headers, (name) => !hasName(ours, name) || /^vary$/i.test(name));
+  const merged = filterHeaders(headers, (name) => !hasHeader(ours, name) || /^vary$/i.test(name));
   merged.push(...ours);
   return merged;
 }
 
-export function readTrailers(
-  rawTrailers: HeaderList,
-  isAllowed: (name: string) => boolean = isTrailer,
-): [string, string][] {
+/** Reads the fields that are allowed in trailers; for a request, those that pass as headers too. */
+export function readTrailers(rawTrailers: HeaderList, findAction?: FindHeaderAction): [string, string][] {
   const trailers: [string, string][] = [];
   for (let i = 0; i < rawTrailers.length; i += 2) {
     const name = rawTrailers[i] ?? '';
-    if (isAllowed(name)) trailers.push([name, rawTrailers[i + 1] ?? '']);
+    const passes = isTrailer(name) && (findAction === undefined || findAction(name) === 'pass');
+    if (passes) trailers.push([name, rawTrailers[i + 1] ?? '']);
   }
   return trailers;
 }
@@ -191,9 +173,7 @@ const untrailed =
   /^(?:content-|if-|accept|cookie|set-cookie|www-authenticate|cache-control|pragma|range|max-forwards|age|date|expires|location|mcp-|retry-after|vary|warning|trailer$)/;
 
 /** Reports whether a field is allowed in trailers: not for framing, routing, authentication or control (RFC 9110 §6.5.1). */
-export function isTrailer(name: string): boolean {
+function isTrailer(name: string): boolean {
   const spelled = foldHeaderName(name);
-  return (
-    !guarded.has(spelled) && !noIdentity.has(spelled) && !spelled.startsWith(guardedPrefix) && !untrailed.test(spelled)
-  );
+  return !guarded.has(spelled) && !spelled.startsWith(guardedPrefix) && !untrailed.test(spelled);
 }

@@ -8,15 +8,11 @@ const firstDigit = 9;
 
 /** Forwards a request without a body. */
 export function forwardByPool(job: ForwardJob, pooled: PooledClient = job.upstream.pool.take()): void {
-  const { method, target: path } = job.head;
-  const headers = job.head.headers as string[]; // it is only read
+  const { method, target: path, headers } = job.head;
   pooled.client.dispatch({ method, path, headers, body: null }, new UpstreamResponseHandler(job, pooled));
 }
 
-/**
- * Handler of undici for one response. Its raw form is used, because the other form decodes header values as UTF-8. A class,
- * because one exists per request.
- */
+/** Raw handler of undici for one response: the other form decodes header values as UTF-8. A class for each request. */
 class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   readonly #job: ForwardJob;
   readonly #writer: ResponseWriter;
@@ -69,7 +65,7 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
 
   onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
     if (status < 200) {
-      if (this.#writer.mayInform(status)) this.#writer.inform(decode(rawHeaders));
+      this.#writer.inform(status, decode(rawHeaders));
       return true;
     }
     const headers = decode(rawHeaders);

@@ -1,15 +1,15 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../core/refused.ts';
-import { endsConnection, findHeaderActions, isTrailer, readTrailers } from './headers.ts';
+import { endsConnection, findHeaderActions, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
 import {
   describeFailure,
   type ForwardJob,
-  isRepeatable,
   maxResponseHeaderBytes,
   mayRepeat,
+  repeatable,
   resetConnection,
 } from './upstream.ts';
 
@@ -48,11 +48,12 @@ function destroyIfStray(this: Socket): void {
   if (responses.get(this)?.complete === true) resetConnection(this);
 }
 
+/** Describes the end of the body. Only an explicit length of 0 is already in the head. */
 function describeFraming({ method, body, headers, expectsContinue }: RequestHead): readonly string[] {
   const lines = expectsContinue ? ['Expect', '100-continue'] : [];
   if (body === 'chunked') lines.push('Transfer-Encoding', 'chunked');
   else if (body !== 'none') lines.push('Content-Length', String(body));
-  else if (headers.at(-2) !== 'Content-Length' && !isRepeatable(method)) lines.push('Content-Length', '0');
+  else if (headers.at(-2) !== 'Content-Length' && !repeatable.has(method)) lines.push('Content-Length', '0');
   return lines;
 }
 
@@ -80,7 +81,7 @@ export function forwardByRequest(job: ForwardJob): void {
   });
   request.on('information', ({ statusCode, rawHeaders }) => {
     writer.noteProgress();
-    if (writer.mayInform(statusCode)) writer.inform(rawHeaders);
+    writer.inform(statusCode, rawHeaders);
   });
   let earlierBytes = 0;
   request.on('socket', ({ bytesRead }) => {
@@ -166,8 +167,7 @@ function forwardBody(
     onProgress();
     sendChunks();
     if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
-      const actions = findHeaderActions(identity.names, credentials);
-      request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && actions(name) === 'pass'));
+      request.addTrailers(readTrailers(incoming.rawTrailers, findHeaderActions(identity.names, credentials)));
     }
     request.end();
   };

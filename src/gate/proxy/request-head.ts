@@ -3,102 +3,68 @@ import type { ExternalUrl } from '../../core/http/external-url.ts';
 import type { HeldBody } from '../../core/mcp/held-body.ts';
 import { Refused } from '../../core/refused.ts';
 import type { HeaderList, TakeSocket } from '../../server/http/exchange.ts';
-import { readOriginHost } from '../match/request-target.ts';
-import { addConnectionOptions, type CredentialForwarding, findHeaderActions, framingHeaders } from './headers.ts';
-
-export interface Identity {
-  /** One list for all requests of a set of rules: the removed headers are computed once per list. */
-  readonly names: readonly string[];
-  /** Values in the order of the names, with characters from space to `~` only. `undefined` for a header that is not sent. */
-  readonly values: readonly (string | undefined)[];
-}
+import type { IdentityValues } from '../identity/identity-headers.ts';
+import { readOriginHost, webSocketKey } from '../match/request-target.ts';
+import type { Rule } from '../match/rules.ts';
+import { addConnectionOptions, findHeaderActions, framingHeaders } from './headers.ts';
 
 /** A request to forward, and what the gate decided about it. */
 export interface Forwarding {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  /**
-   * Detaches the connection of an upgrade request, once the upstream has agreed. Only WebSocket is forwarded; others are
-   * ignored, as RFC 9110 §7.8 allows.
-   */
-  readonly takeSocket?: TakeSocket | undefined;
-  readonly identity: Identity;
+  /** Detaches the connection of an upgrade request, once the upstream has agreed. */
+  readonly takeSocket: TakeSocket | undefined;
+  readonly identity: Pick<IdentityValues, 'names' | 'values'>;
   /** URL that the client called, from which X-Forwarded-Proto, -Host and -Prefix are set. */
   readonly externalUrl: ExternalUrl;
   /** True if the peer's X-Forwarded-For is trusted and forwarded. */
   readonly isPeerTrusted: boolean;
-  readonly credentials: CredentialForwarding;
-  /** Sent as Authorization instead of the client's. Default: none. */
+  readonly credentials: Rule['credentials'];
+  /** Sent as Authorization instead of the client's. */
   readonly authorization?: string | undefined;
-  /**
-   * Called with the head of the upstream's response. Returns true if it sends the request once more: this response is
-   * discarded. Default: none is.
-   */
+  /** Called with the head of a response. Returns true if it discards the response and sends the request once more. */
   readonly repeat?: ((status: number, headers: HeaderList) => boolean) | undefined;
-  /** The part of the body that was read; the rest follows. Default: none was read. */
+  /** The part of the body that was read; the rest follows. */
   readonly held?: HeldBody | undefined;
-  /** Sent as X-Request-Id. Default: none. */
-  readonly requestId?: string;
-  /** Headers, by names in lower case, that replace the client's: a trace, subprotocols. An empty one is not sent. Default: none. */
+  /** Sent as X-Request-Id. */
+  readonly requestId: string;
+  /** Headers, by names in lower case, that replace the client's: a trace, subprotocols. An empty one is not sent. */
   readonly replaced?: ReadonlyMap<string, string> | undefined;
-  /** First segments of the target that the upstream does not get. Default: none. */
-  readonly strip?: { readonly prefix: string; readonly segments: number } | undefined;
-  /** Headers for the client's response, which replace the upstream's. Default: none. */
-  readonly responseHeaders?: HeaderList;
+  /** Its first segments are those that the upstream does not get. */
+  readonly rule: Pick<Rule, 'stripPrefix' | 'strippedSegments'>;
+  /** Headers for the client's response, which replace the upstream's. */
+  readonly responseHeaders: HeaderList;
   /** True if the upstream's CORS headers replace the CORS headers of {@link Forwarding.responseHeaders}. */
-  readonly prefersUpstreamCors?: boolean;
+  readonly prefersUpstreamCors: boolean;
   /** Client as named by {@link namePeer}; a client without an address has no share. */
   readonly client: string;
-  /**
-   * Follows the token of a tunnel or an event stream. Returns its refusal if it has ended since, otherwise the function that
-   * stops this. `end` is called once, later. Default: no token is followed.
-   */
+  /** Follows the token of a stream. Returns a refusal if it has ended, otherwise the function that stops this. */
   readonly followToken?: ((end: () => void) => (() => void) | Refused | undefined) | undefined;
   /** Responds with the refusal; called at most once, and only before a response has started. */
   readonly refuse: (error: Refused) => void;
   /** Called if a started response fails; the client's connection is closed then. */
-  readonly onCut?: (error: Refused) => void;
+  readonly onCut: (error: Refused) => void;
   /** Called once, after the last byte for the client. */
   readonly onDone?: () => void;
 }
 
 /** Target and end of a request, on which all readers must agree. */
-export interface Framing {
-  readonly target: string;
-  /** Length of the body in bytes, or `chunked`. */
-  readonly body: 'none' | 'chunked' | number;
-  /** True if the request has a Content-Length, even 0. */
-  readonly tellsLength: boolean;
-  /** Names of headers in Connection, in lower case. */
-  readonly named: ReadonlySet<string> | undefined;
-}
+export type Framing = Exclude<ReturnType<typeof readFraming>, Refused>;
 
-export interface RequestHead {
-  readonly method: string;
-  readonly target: string;
-  /** Names and values alternately, without framing headers except an explicit length of 0. */
-  readonly headers: readonly string[];
-  readonly body: Framing['body'];
-  readonly expectsContinue: boolean;
-  readonly isWebSocket: boolean;
-}
+export type RequestHead = ReturnType<typeof createRequestHead>;
 
 /** The gate's name in Via (RFC 9110 §7.6.3). */
 const pseudonym = 'portcullis';
 const visible = /^[\x21-\x7e]+$/;
 /** Number of digits that a JavaScript number represents exactly. */
 const lengthGrammar = /^\d{1,15}$/;
-const webSocketKey = /^[\w+/]{22}==$/;
 
 const framingParts = new Map(
   (['Host', 'Content-Length', 'Transfer-Encoding', 'Connection'] as const).map((part) => [part.length, part]),
 );
 
-/**
- * Reads the target and end of a request, and refuses what another server might read differently. Node's parser already
- * refuses much of it; this function does not rely on that.
- */
-export function readFraming(incoming: IncomingMessage): Framing | Refused {
+/** Reads the target and end of a request, and refuses what another server might read differently, as Node may too. */
+export function readFraming(incoming: IncomingMessage) {
   const { rawHeaders, httpVersion } = incoming;
   const ambiguous = (part: string): Refused => new Refused('ambiguous_request', { context: { part } });
   // Node also accepts 0.9 and 2.0.
@@ -106,6 +72,7 @@ export function readFraming(incoming: IncomingMessage): Framing | Refused {
   let host: string | undefined;
   let length: string | undefined;
   let isChunked = false;
+  /** Names of headers in Connection, in lower case. */
   let named: ReadonlySet<string> | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
@@ -131,7 +98,7 @@ export function readFraming(incoming: IncomingMessage): Framing | Refused {
   if (isChunked && (length !== undefined || httpVersion !== '1.1')) return ambiguous('Transfer-Encoding');
   const target = readTarget(incoming, host);
   if (target === undefined) return ambiguous('request target');
-  const body = isChunked ? 'chunked' : Number(length ?? 0) || 'none';
+  const body = isChunked ? ('chunked' as const) : Number(length ?? 0) || ('none' as const);
   return { target, body, tellsLength: length !== undefined, named };
 }
 
@@ -145,8 +112,8 @@ function readTarget({ url = '' }: IncomingMessage, host: string): string | undef
   return rest.startsWith('/') ? rest : undefined;
 }
 
-export function createRequestHead(forwarding: Forwarding, framing: Framing): RequestHead {
-  const { incoming, externalUrl, identity, strip, replaced } = forwarding;
+export function createRequestHead(forwarding: Forwarding, framing: Framing) {
+  const { incoming, externalUrl, identity, rule, replaced } = forwarding;
   const { rawHeaders, method = '', httpVersion, socket } = incoming;
   const { body, named } = framing;
   const actions = findHeaderActions(identity.names, forwarding.credentials);
@@ -166,13 +133,13 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
     else if (action === 'via') via += `${value}, `;
     else if (forwarding.isPeerTrusted) forwardedFor += `${value}, `;
   }
-  const prefix = externalUrl.prefix + (strip?.prefix ?? '');
+  const prefix = externalUrl.prefix + rule.stripPrefix;
   headers.push('Via', `${via}${httpVersion} ${pseudonym}`);
   headers.push('X-Forwarded-For', forwardedFor + showAddress(socket.remoteAddress));
   headers.push('X-Forwarded-Proto', externalUrl.origin.startsWith('https:') ? 'https' : 'http');
   headers.push('X-Forwarded-Host', host);
   if (prefix !== '') headers.push('X-Forwarded-Prefix', prefix);
-  if (forwarding.requestId !== undefined) headers.push('X-Request-Id', forwarding.requestId);
+  headers.push('X-Request-Id', forwarding.requestId);
   for (const [name, value] of replaced ?? []) if (value !== '') headers.push(name, value);
   for (const [i, name] of identity.names.entries()) {
     const value = identity.values[i];
@@ -182,7 +149,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   if (body === 'none' && framing.tellsLength) headers.push('Content-Length', '0');
   return {
     method,
-    target: strip === undefined ? framing.target : stripSegments(framing.target, strip.segments),
+    target: stripSegments(framing.target, rule.strippedSegments),
     headers,
     body,
     // A client whose body was read has already got its 100 response.
@@ -199,6 +166,7 @@ function isReplaced(name: string, replaced: Forwarding['replaced']): boolean {
 }
 
 function stripSegments(target: string, count: number): string {
+  if (count === 0) return target;
   const query = target.indexOf('?');
   const end = query < 0 ? target.length : query;
   let at = 0;
@@ -215,10 +183,7 @@ function showAddress(address = 'unknown'): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }
 
-/**
- * Reports whether a request is for a WebSocket. Other protocols are not forwarded: after `Upgrade: h2c`, requests would
- * bypass the gate.
- */
+/** Reports whether a request is for a WebSocket. After another upgrade, such as to h2c, requests would bypass the gate. */
 function isWebSocketRequest({ incoming, takeSocket }: Forwarding): boolean {
   if (takeSocket === undefined || incoming.method !== 'GET' || incoming.httpVersion !== '1.1') return false;
   const { upgrade, 'sec-websocket-key': key } = incoming.headers;

@@ -1,15 +1,7 @@
 import { Refused } from '../../core/refused.ts';
 import { discardRest, type HeaderList } from '../../server/http/exchange.ts';
 import { EventBoundary } from './event-boundary.ts';
-import {
-  endsConnection,
-  formatLines,
-  hasName,
-  hasValue,
-  mergeHeaders,
-  readResponseHeaders,
-  readTrailers,
-} from './headers.ts';
+import { endsConnection, formatLines, hasHeader, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
@@ -43,10 +35,7 @@ const maxUnreadHints = 64 * 1024;
 /** Maximum size of a body that is sent as one string with its head: one piece, and one copy. */
 const maxTextBytes = 8192;
 
-/**
- * Writes the response to one forwarded request. A class, because one exists per request and closures would cost more than
- * its steps.
- */
+/** Writes the response to one request. A class, because closures for each request would cost more than its steps. */
 export class ResponseWriter {
   readonly #forwarding: Forwarding;
   readonly #options: ResponseWriterOptions;
@@ -105,17 +94,13 @@ export class ResponseWriter {
     if (!this.#over) this.#deadline?.refresh();
   }
 
-  /** Reports whether an informational response is forwarded: 103, while the client reads. Others are for one hop. */
-  mayInform(status: number): boolean {
+  /** Forwards a 103 while the client reads. Other informational responses are for one hop. */
+  inform(status: number, rawHeaders: readonly string[]): void {
     const { incoming, outgoing } = this.#forwarding;
-    if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return false;
-    return incoming.socket.writableLength < maxUnreadHints;
-  }
-
-  /** Forwards a 103. */
-  inform(rawHeaders: readonly string[]): void {
+    if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
+    if (incoming.socket.writableLength >= maxUnreadHints) return;
     const headers = readResponseHeaders(rawHeaders, false) ?? [];
-    this.#forwarding.incoming.socket.write(`HTTP/1.1 103 Early Hints\r\n${formatLines(headers)}\r\n`, 'latin1');
+    incoming.socket.write(`HTTP/1.1 103 Early Hints\r\n${formatLines(headers)}\r\n`, 'latin1');
   }
 
   begin(status: number, rawHeaders: readonly string[]): void {
@@ -127,12 +112,11 @@ export class ResponseWriter {
     const mayTrail = httpVersionMinor > 0 && !endsConnection(method, status);
     const headers = readResponseHeaders(rawHeaders, mayTrail);
     if (headers === undefined) {
-      this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
-      return;
+      return void this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
     }
-    const isFollowed = this.#forwarding.followToken !== undefined && hasValue(headers, 'content-type', eventStreamType);
+    const { followToken, responseHeaders, prefersUpstreamCors } = this.#forwarding;
+    const isFollowed = followToken !== undefined && hasHeader(headers, 'content-type', eventStreamType);
     if (isFollowed && !this.#follow(headers)) return;
-    const { responseHeaders = [], prefersUpstreamCors = false } = this.#forwarding;
     this.#head = { status, headers: mergeHeaders(headers, responseHeaders, prefersUpstreamCors) };
     // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
     process.nextTick(() => this.#flush());
@@ -143,8 +127,8 @@ export class ResponseWriter {
     const stop = this.#forwarding.followToken?.(() => this.#endStream());
     if (stop instanceof Refused) this.fail(stop);
     else if (stop !== undefined) {
-      const isReadable = !hasValue(headers, 'content-encoding', /^(?!identity$)/i);
-      const hasLength = hasValue(headers, 'content-length', /^/);
+      const isReadable = !hasHeader(headers, 'content-encoding', /^(?!identity$)/i);
+      const hasLength = hasHeader(headers, 'content-length');
       this.#stream = { stop, hasLength, boundary: isReadable ? new EventBoundary() : undefined, deadline: undefined };
     }
     return !this.#over;
@@ -202,17 +186,17 @@ export class ResponseWriter {
     const { outgoing } = this.#forwarding;
     this.#head = undefined;
     // For this header Node sends the head at once, and not as latin1.
-    const socket = hasName(headers, 'expect') ? outgoing.socket : null;
+    const socket = hasHeader(headers, 'expect') ? outgoing.socket : null;
     socket?.setDefaultEncoding('latin1');
-    let failed: Refused | undefined;
     try {
       outgoing.writeHead(status, headers as string[]); // Node only reads them
+      return true;
     } catch (cause) {
-      failed = new Refused('upstream_unavailable', { cause });
+      this.fail(new Refused('upstream_unavailable', { cause }));
+      return false;
+    } finally {
+      socket?.setDefaultEncoding('utf8');
     }
-    socket?.setDefaultEncoding('utf8');
-    if (failed !== undefined) this.fail(failed);
-    return failed === undefined;
   }
 
   #flush(): void {
@@ -221,7 +205,7 @@ export class ResponseWriter {
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
     const { timeoutMilliseconds, streamMilliseconds } = this.#options;
-    if (hasValue(headers, 'content-type', eventStreamType)) this.#startDeadline(streamMilliseconds);
+    if (hasHeader(headers, 'content-type', eventStreamType)) this.#startDeadline(streamMilliseconds);
     else if (this.#deadline === undefined) this.#startDeadline(timeoutMilliseconds);
     // An empty piece, because `flushHeaders` writes values of the head as UTF-8.
     outgoing.write(this.#held ?? '', 'latin1');
@@ -249,7 +233,7 @@ export class ResponseWriter {
       discardRest(incoming);
       return;
     }
-    forwarding.onCut?.(error);
+    forwarding.onCut(error);
     // To an HTTP/1.0 client, the end of the connection is the end of the body, but a reset is not.
     if (incoming.httpVersionMinor === 0) incoming.socket.resetAndDestroy();
     else outgoing.destroy();

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { createPlaces } from '../../core/http/peer-places.ts';
 import { Refused } from '../../core/refused.ts';
 import { discardRest } from '../../server/http/exchange.ts';
-import { hasValue } from './headers.ts';
+import { hasHeader } from './headers.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Forwarding, type Framing, type RequestHead, readFraming } from './request-head.ts';
@@ -11,32 +11,22 @@ import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade } from './upgrade.ts';
 import { openUpstream, type UpstreamOptions } from './upstream.ts';
 
-export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'tls' | 'onReachable'> {
-  /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
-  readonly timeout?: number;
-  /** Seconds between two chunks of an event stream. Default: 3600. */
-  readonly tunnelTimeout?: number;
+export interface ReverseProxyOptions extends UpstreamOptions, Pick<ResponseWriterOptions, 'onHead'> {
+  /** Seconds between two chunks of an event stream. */
+  readonly tunnelTimeout: number;
   /** Maximum number of requests and tunnels in flight; more are refused with 503. Default: 4096. */
   readonly maxInFlight?: number;
-  /** Seconds without a byte of an upload until 408. Default: 60. */
-  readonly uploadTimeout?: number;
-  /** Share of them that one client may use, over 0 and at most 1. Default: 1. */
-  readonly share?: number;
-  readonly onHead?: ResponseWriterOptions['onHead'];
+  /** Share of them that one client may use, over 0 and at most 1. */
+  readonly share: number;
 }
 
 export type ReverseProxy = Awaited<ReturnType<typeof createReverseProxy>>;
 
-const defaultMaxInFlight = 4096;
-
-/**
- * Creates a streaming HTTP/1.1 reverse proxy to one upstream without cache or buffering. Rejects with `TypeError`
- * for an upstream that is not an address.
- */
+/** Creates a streaming reverse proxy to one upstream. Rejects with `TypeError` if the upstream is not an address. */
 export async function createReverseProxy(options: ReverseProxyOptions) {
-  const { maxInFlight = defaultMaxInFlight, share = 1, tunnelTimeout = 3600 } = options;
+  const { maxInFlight = 4096, share, tunnelTimeout } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
-  const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, ...options });
+  const upstream = await openUpstream(options);
   const ownConnections = createOwnConnections(upstream.createOwnAgent, maxInFlight, share);
   const close = (): void => {
     ownConnections.close();
@@ -50,7 +40,7 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
     streamMilliseconds: tunnelTimeout * 1000,
     onHead(seconds) {
       upstream.noteResponse();
-      options.onHead?.(seconds);
+      options.onHead(seconds);
     },
     leave({ client, onDone }) {
       inFlight--;
@@ -99,13 +89,10 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
   };
 }
 
-/**
- * Creates the function that reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
- * iteration in which the request arrived. A refusal closes the connection, because its next bytes are not trustworthy.
- */
+/** Creates the reader of framing. A refusal closes the connection, because its next bytes are not trustworthy. */
 export function createExamine() {
-  /** Refusals by connection with an ambiguous request. */
   const doubtful = new WeakMap<Socket, Refused>();
+  /** Must run in the iteration in which the request arrived. */
   return (incoming: IncomingMessage, outgoing: ServerResponse): Framing | Refused => {
     const { socket } = incoming;
     const framing = doubtful.get(socket) ?? readFraming(incoming);
@@ -120,10 +107,7 @@ export function createExamine() {
 /** Schemes that authenticate a connection and not a request (RFC 4559; `Kerberos` and `Nego2` on Windows). */
 const connectionSchemes = /(?:^|[\s,])(?:ntlm|negotiate|kerberos|nego2)(?=[\s,]|$)/i;
 
-/**
- * Creates the connections to an upstream that belong only to one client's connection, and end with it. `share`: the part of
- * one peer; its oldest one ends if the part is full.
- */
+/** Creates the connections that belong to one client's connection, and end with it. `share`: the part of one peer. */
 function createOwnConnections(createAgent: () => Agent, most: number, share: number) {
   const places = createPlaces(most, share);
   const agents = new Map<Socket, Agent>();
@@ -133,7 +117,7 @@ function createOwnConnections(createAgent: () => Agent, most: number, share: num
     find({ incoming: { socket }, client, credentials }: Forwarding, { headers }: RequestHead): Agent | undefined {
       const known = agents.get(socket);
       if (known !== undefined) return known;
-      const isSent = credentials === 'forward' && hasValue(headers, 'authorization', connectionSchemes);
+      const isSent = credentials === 'forward' && hasHeader(headers, 'authorization', connectionSchemes);
       if (!isSent && !offered.has(socket)) return undefined;
       const agent = createAgent();
       // Nothing is sent for a client that has disconnected, and its end was already reported.
@@ -155,7 +139,7 @@ function createOwnConnections(createAgent: () => Agent, most: number, share: num
     },
     /** Reports whether a response offers such a scheme. Its client then gets its own connection. */
     noteOffer(socket: Socket, rawHeaders: readonly string[]): boolean {
-      const isOffered = hasValue(rawHeaders, 'www-authenticate', connectionSchemes);
+      const isOffered = hasHeader(rawHeaders, 'www-authenticate', connectionSchemes);
       if (isOffered) offered.add(socket);
       return isOffered;
     },

@@ -29,25 +29,16 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
   });
   request.on('upgrade', (response, stream, head) => {
     const socket = stream as Socket; // the upstream's `open` returned it
+    if (writer.isOver() || takeSocket === undefined) return void socket.destroy();
     other = socket;
-    if (writer.isOver() || takeSocket === undefined) {
-      socket.destroy();
-      return;
-    }
     if (!isAgreed(response, String(incoming.headers['sec-websocket-key']))) {
-      writer.fail(new Refused('upstream_unavailable', { context: { part: 'WebSocket handshake' } }));
-      socket.destroy();
-      return;
+      return void writer.fail(new Refused('upstream_unavailable', { context: { part: 'WebSocket handshake' } }));
     }
     const stop = forwarding.followToken?.(() => {
       client.socket.destroy();
       socket.destroy();
     });
-    if (stop instanceof Refused) {
-      writer.fail(stop);
-      socket.destroy();
-      return;
-    }
+    if (stop instanceof Refused) return void writer.fail(stop);
     writer.handOver();
     outgoing.statusCode = 101;
     const client = takeSocket(socket);
@@ -67,7 +58,7 @@ function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolea
   );
 }
 
-function formatHead({ rawHeaders }: IncomingMessage, { responseHeaders = [], replaced }: Forwarding): string {
+function formatHead({ rawHeaders }: IncomingMessage, { responseHeaders, replaced }: Forwarding): string {
   // A browser that offered only its token requires that the response selects one of what it offered.
   const isTokenOnly = replaced?.get('sec-websocket-protocol') === '';
   const ours = isTokenOnly ? [...responseHeaders, 'Sec-WebSocket-Protocol', 'bearer'] : responseHeaders;

@@ -1,35 +1,30 @@
 import { Agent, type AgentOptions } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTls, createSecureContext } from 'node:tls';
+import { connect as connectTls, createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Client } from 'undici';
 import { parseUpstream, type UpstreamAddress } from '../../core/http/upstream-address.ts';
 import { Refused } from '../../core/refused.ts';
 import { codeOf } from '../../core/shown-text.ts';
-import { hasName } from './headers.ts';
+import type { UpstreamEntry } from '../match/rules.ts';
+import { hasHeader } from './headers.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
 
 export interface UpstreamOptions {
   readonly upstream: string;
-  /** Seconds. */
+  /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. */
   readonly timeout: number;
-  /** Seconds. */
+  /** Seconds without a byte of an upload until 408. */
   readonly uploadTimeout: number;
-  readonly tls?: UpstreamTls;
+  readonly tls: UpstreamTls;
   /** Called if a connection succeeds after one that failed (without a cause), or fails after one that succeeded. */
-  readonly onReachable?: ((cause: Error | undefined) => void) | undefined;
+  readonly onReachable: (cause: Error | undefined) => void;
 }
 
-/** Settings of an `https://` upstream, with PEM. */
-export interface UpstreamTls {
-  /** Certificates that replace the roots of Node. */
-  readonly ca?: Buffer | string | undefined;
-  /** Certificate of the gate as the client. */
-  readonly cert?: Buffer | undefined;
-  readonly key?: Buffer | undefined;
-  /** Name in the certificate of the upstream. Default: the host of the address. */
-  readonly serverName?: string | undefined;
-}
+/** Settings of an `https://` upstream, with PEM; `ca` replaces the roots of Node. */
+export interface UpstreamTls
+  extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>,
+    Pick<UpstreamEntry, 'serverName'> {}
 
 export type Upstream = Awaited<ReturnType<typeof openUpstream>>;
 
@@ -54,16 +49,14 @@ export const maxResponseHeaderBytes = 64 * 1024;
 
 /** Loads the client and creates the pools; opens no connection. */
 export async function openUpstream(options: UpstreamOptions) {
-  const { timeout, uploadTimeout } = options;
   const address = parseUpstream(options.upstream);
-  if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
-  const timeoutMilliseconds = timeout * 1000;
+  const timeoutMilliseconds = options.timeout * 1000;
   const connectTo = createConnect(address, options.tls);
   let isReachable = true;
   const note = (cause?: Error): void => {
     const before = isReachable;
     isReachable = cause === undefined;
-    if (isReachable !== before) options.onReachable?.(cause);
+    if (isReachable !== before) options.onReachable(cause);
   };
   const connected = address.isTls ? 'secureConnect' : 'connect';
   /** Opens a connection; its TLS handshake may still be in flight. */
@@ -100,7 +93,7 @@ export async function openUpstream(options: UpstreamOptions) {
     ...{ open, pool, agent, timeoutMilliseconds },
     /** Creates the client of one connection that is not shared. It stays idle without a limit. */
     createOwnAgent: () => createAgent({ maxSockets: 1 }),
-    uploadMilliseconds: uploadTimeout * 1000,
+    uploadMilliseconds: options.uploadTimeout * 1000,
     /** Opens and closes one connection, to find out if the upstream is reachable. */
     probe(): void {
       const socket = open();
@@ -146,7 +139,7 @@ const carriers = new WeakMap<Socket, Socket>();
 /** Creates the function that opens connections to one upstream. */
 function createConnect(
   { isTls, hostname, port, socketPath }: UpstreamAddress,
-  { serverName = hostname, ...material }: UpstreamTls = {},
+  { serverName = hostname, ...material }: UpstreamTls,
 ): () => Socket {
   const place = socketPath === undefined ? { host: hostname, port } : { path: socketPath };
   const options = { ...place, noDelay: true, keepAlive: true, highWaterMark: 64 * 1024 };
@@ -166,10 +159,7 @@ function createConnect(
   };
 }
 
-/**
- * Closes a connection with a reset. After an orderly close its local port stays unusable for a minute, and a client whose
- * requests close connections would use up the ports of all.
- */
+/** Resets a connection: after an orderly close its local port stays unusable for a minute, and ports would run out. */
 export function resetConnection(socket: Socket): void {
   const carrier = carriers.get(socket) ?? socket;
   // A unix socket has no address, and cannot be reset.
@@ -177,29 +167,24 @@ export function resetConnection(socket: Socket): void {
   else carrier.resetAndDestroy();
 }
 
-const timeoutCodes: ReadonlySet<string> = new Set([
-  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
-]);
-
 export function describeFailure(cause: Error): Refused {
-  const { code } = cause as NodeJS.ErrnoException; // undici's errors have one too
+  const code = codeOf(cause);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'ERR_INVALID_CHAR') return new Refused('unexpected', { cause });
-  return new Refused(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
+  const isLate = code === 'ETIMEDOUT' || /^UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT$/.test(code);
+  return new Refused(isLate ? 'upstream_timeout' : 'upstream_unavailable', { cause });
 }
 
 /** Safe methods: a request without a body has the same effect if it is sent once more. */
-const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
-
-export const isRepeatable = (method: string): boolean => repeatable.has(method);
+export const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** Reports whether a request may be sent once more after its reused connection closed. A proof is valid once. */
 export function mayRepeat({ head, writer, isRepeated }: ForwardJob, error: Error): boolean {
   return (
     isRepeated !== true &&
     head.body === 'none' &&
-    isRepeatable(head.method) &&
+    repeatable.has(head.method) &&
     !writer.isOver() &&
-    !hasName(head.headers, 'dpop') &&
+    !hasHeader(head.headers, 'dpop') &&
     describeFailure(error).reason === 'upstream_unavailable'
   );
 }

@@ -8,7 +8,6 @@ import type { Metrics } from '../../server/observation/metrics.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { type Rules, RulesError, type UpstreamEntry } from '../match/rules.ts';
 import { createReverseProxy, type ReverseProxy } from './reverse-proxy.ts';
-import type { UpstreamTls } from './upstream.ts';
 
 export const defaultUpstream = 'default';
 
@@ -17,7 +16,7 @@ export type UpstreamMap = ReadonlyMap<string, ReverseProxy>;
 const maxFileBytes = 1024 * 1024;
 
 /** Reads the files of an upstream. Throws `RulesError` if one of them is unusable. */
-function readTls(name: string, { caFile, certFile, keyFile, serverName }: Omit<UpstreamEntry, 'url'>): UpstreamTls {
+function readTls(name: string, { caFile, certFile, keyFile, serverName }: Omit<UpstreamEntry, 'url'>) {
   const read = (member: string, file: string | undefined, check: (pem: Buffer) => unknown): Buffer | undefined => {
     if (file === undefined) return undefined;
     try {

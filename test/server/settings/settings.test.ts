@@ -530,6 +530,7 @@ const rows: readonly Row[] = [
   numbers('PEER_SHARE', '1 0.5 .1', '0 1.1 -1 25% NaN'),
   numbers('TUNNEL_TIMEOUT', '1 86400', '0 86401 1h'),
   numbers('UPLOAD_TIMEOUT', '1 3600', '0 3601 1m'),
+  numbers('UPSTREAM_TIMEOUT', '1 3600', '0 3601 1m'),
   row('ERROR_BODY', 'detail flat message problem', 'Detail json toString'),
   row('CUSTOM_CLAIM', 'https://my-app.example/claim claim', '', 'a\nb', '\0', '"claim"'),
   row(
