@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { request } from 'node:https';
 import { connect, type TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
 import { useGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
@@ -12,6 +12,9 @@ import { createTestCertificates } from '../support/tls.ts';
 const provider = await useTestProvider();
 const certificates = await createTestCertificates();
 const upstream = await useUpstream();
+afterEach(() => {
+  upstream.intercept = undefined;
+});
 const issuers = { staff: { issuer: provider.issuer, audience: provider.audience } };
 const cors = { origins: ['https://app.example'], credentials: true };
 const rules = [
@@ -110,20 +113,16 @@ for (const name of gateEdgeNames) {
         return true;
       };
       const socket = await open();
-      try {
-        let received = '';
-        socket.on('data', (chunk: string) => {
-          received += chunk;
-        });
-        socket.write(head('GET /events', 'Accept: text/event-stream', bearer()));
-        await expect.poll(() => received, { timeout: 5000 }).toContain('data: first');
-        expect(received).not.toContain('data: second');
-        goOn();
-        await expect.poll(() => received, { timeout: 5000 }).toContain('data: second');
-      } finally {
-        upstream.intercept = undefined;
-        socket.destroy();
-      }
+      onTestFinished(() => void socket.destroy());
+      let received = '';
+      socket.on('data', (chunk: string) => {
+        received += chunk;
+      });
+      socket.write(head('GET /events', 'Accept: text/event-stream', bearer()));
+      await expect.poll(() => received, { timeout: 5000 }).toContain('data: first');
+      expect(received).not.toContain('data: second');
+      goOn();
+      await expect.poll(() => received, { timeout: 5000 }).toContain('data: second');
     });
 
     /** Uploads a body of this size in chunks of 1 MiB; resolves with status and body. */
@@ -168,12 +167,8 @@ for (const name of gateEdgeNames) {
         incoming.on('end', () => outgoing.end(String(length)));
         return true;
       };
-      try {
-        const size = 100 * 1024 * 1024;
-        expect(await upload(size, { authorization: `Bearer ${token}` })).toEqual([200, String(size)]);
-      } finally {
-        upstream.intercept = undefined;
-      }
+      const size = 100 * 1024 * 1024;
+      expect(await upload(size, { authorization: `Bearer ${token}` })).toEqual([200, String(size)]);
     });
 
     it('an upload of 2 MB without a token → the 401 of the gate', async () => {
@@ -189,11 +184,7 @@ for (const name of gateEdgeNames) {
         incoming.resume();
         return true;
       };
-      try {
-        expect(await upload(4 * 1024 * 1024, { authorization: `Bearer ${token}` })).toEqual([413, 'too large']);
-      } finally {
-        upstream.intercept = undefined;
-      }
+      expect(await upload(4 * 1024 * 1024, { authorization: `Bearer ${token}` })).toEqual([413, 'too large']);
     });
 
     it.each(overrides)('%s, in each spelling → removed', async (header) => {
@@ -228,13 +219,9 @@ for (const name of gateEdgeNames) {
         outgoing.writeHead(200, { 'x-request-id': 'of-the-upstream' }).end();
         return true;
       };
-      try {
-        const received = await sendUntil(head('GET /private', bearer()), /\r\n\r\n/);
-        expect(received).toMatch(/^x-request-id: /im);
-        expect(received).not.toContain('of-the-upstream');
-      } finally {
-        upstream.intercept = undefined;
-      }
+      const received = await sendUntil(head('GET /private', bearer()), /\r\n\r\n/);
+      expect(received).toMatch(/^x-request-id: /im);
+      expect(received).not.toContain('of-the-upstream');
     });
 
     it('a refusal for a listed origin → a script can read it', async () => {

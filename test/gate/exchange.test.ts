@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readExchangeOptions } from '../../src/gate/exchanges.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
@@ -399,19 +399,18 @@ describe.each(gateEdgeNames)('behind %s, with the line of its configuration that
     const client = createDpopClient({ ca: certificates.ca });
     const get = async (path: string, headers: Readonly<Record<string, string>>): Promise<number> =>
       (await client.call(`https://localhost:${edge.port}${path}`, { headers })).status;
-    try {
-      const token = await sign('alice');
-      const authorization = `Bearer ${token}`;
-      expect(await get('/orders/1', { authorization })).toBe(200);
-      expect(await get('/orders/1', { authorization, connection: 'Authorization, close' })).toBe(200);
-      expect(await get('/orders/1', { authorization, authorization_: authorization })).toBe(200);
-      expect(await get('/optional/1', {})).toBe(200);
-      expect(sentTokens().filter((each) => each !== '')).toEqual(Array.from({ length: 3 }, () => 'Bearer for-alice-1'));
-      expect(JSON.stringify(upstream.received.slice(0, 2))).not.toContain(token);
-    } finally {
+    onTestFinished(async () => {
       client.close();
       await edge.stop();
-    }
+    });
+    const token = await sign('alice');
+    const authorization = `Bearer ${token}`;
+    expect(await get('/orders/1', { authorization })).toBe(200);
+    expect(await get('/orders/1', { authorization, connection: 'Authorization, close' })).toBe(200);
+    expect(await get('/orders/1', { authorization, authorization_: authorization })).toBe(200);
+    expect(await get('/optional/1', {})).toBe(200);
+    expect(sentTokens().filter((each) => each !== '')).toEqual(Array.from({ length: 3 }, () => 'Bearer for-alice-1'));
+    expect(JSON.stringify(upstream.received.slice(0, 2))).not.toContain(token);
   });
 });
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
@@ -278,10 +278,7 @@ describe('a peer that is not trusted', () => {
     ['malformed', 'Host: public.example\r\nX-Forwarded-Host: @\r\nX-Forwarded-Proto: ftp', seenAs('public.example')],
   ])('%s → ignored', async (_claim, lines, expected) => {
     const gate = await startHosts({ TRUST_PROXY: '10.0.0.0/8' });
-    try {
-      expect(await reach(gate, `GET / HTTP/1.1\r\n${lines}`)).toEqual(expected);
-    } finally {
-      await gate.stop();
-    }
+    onTestFinished(async () => void (await gate.stop()));
+    expect(await reach(gate, `GET / HTTP/1.1\r\n${lines}`)).toEqual(expected);
   });
 });

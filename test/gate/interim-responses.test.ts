@@ -2,21 +2,21 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { keep, type Proxied, type RawUpstream, sendRaw, startProxied, startRawUpstream } from './proxied.ts';
+import { sendRaw, stage } from './proxied.ts';
 
-/** An upstream that sends these pieces after each request, each in its own event-loop iteration. */
-async function stage(pieces: readonly string[]): Promise<[RawUpstream, Proxied]> {
-  const upstream = keep(
-    await startRawUpstream(async (socket, arrived) => {
+/** A proxy before an upstream that sends these pieces after each request, each in its own event-loop iteration. */
+async function stagePieces(pieces: readonly string[]) {
+  const { proxied } = await stage(
+    async (socket, arrived) => {
       if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
       for (const [i, piece] of pieces.entries()) {
         if (i > 0) await sleep(1);
         socket.write(Buffer.from(piece, 'latin1'));
       }
-    }),
+    },
+    { credentials: 'forward' },
   );
-  const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward' }));
-  return [upstream, proxied];
+  return proxied;
 }
 
 const requests = {
@@ -47,7 +47,7 @@ describe.each(Object.entries(requests))('%s', (client, request) => {
   ])('%s before the response → only 103, with its bytes', async (_name, interim, count) => {
     const forms = [[interim + final], [interim, final], [...(interim + final)]];
     for (const pieces of forms) {
-      const [, proxied] = await stage(pieces);
+      const proxied = await stagePieces(pieces);
       const received = await sendRaw(proxied.port, request);
       expect(proxied.refused).toEqual([]);
       const expected = client.includes('1.0') ? '' : hints.repeat(count);
@@ -64,13 +64,13 @@ describe.each(Object.entries(requests))('%s', (client, request) => {
     ['100 of HTTP/1.0', 'HTTP/1.0 100 Continue\r\n\r\n'],
     ['103 that closes', 'HTTP/1.1 103 x\r\nConnection: close\r\n\r\n'],
   ])('%s before the response → 502', async (_name, interim) => {
-    const [, proxied] = await stage([interim + final]);
+    const proxied = await stagePieces([interim + final]);
     expect(await sendRaw(proxied.port, request)).toMatch(/^(?:HTTP\/1\.1 103 .*\r\n\r\n)?HTTP\/1\.1 502 /);
     expect(proxied.refused).toEqual(['upstream_unavailable']);
   });
 
   it('103 with a length → without it', async () => {
-    const [, proxied] = await stage([`HTTP/1.1 103 x\r\nContent-Length: 9\r\nLink: <a>\r\n\r\n${final}`]);
+    const proxied = await stagePieces([`HTTP/1.1 103 x\r\nContent-Length: 9\r\nLink: <a>\r\n\r\n${final}`]);
     const received = await sendRaw(proxied.port, request);
     const isOld = client.includes('1.0');
     expect(received.startsWith('HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 200 ')).toBe(!isOld);
@@ -81,26 +81,23 @@ describe.each(['the pool', 'the agent'] as const)('%s: 103 without end', (name) 
   it('to a client that does not read → bounded', async () => {
     const flood = Buffer.from(hints.repeat(1000), 'latin1');
     let sent = 0;
-    const upstream = keep(
-      await startRawUpstream((socket) => {
+    const unsent: number[] = [];
+    const { proxied } = await stage(
+      (socket) => {
         const send = (): void => {
           while (!socket.destroyed && sent < 400_000_000 && socket.write(flood)) sent += flood.length;
         };
         socket.on('drain', send);
         send();
-      }),
-    );
-    const unsent: number[] = [];
-    const proxied = keep(
-      await startProxied({
-        upstream: upstream.url,
+      },
+      {
         before(incoming) {
           unsent.push(0);
           const note = setInterval(() => unsent.push(incoming.socket.writableLength), 5);
           incoming.socket.once('close', () => clearInterval(note));
           return false;
         },
-      }),
+      },
     );
     const socket = connect(proxied.port, '127.0.0.1').pause();
     await once(socket, 'connect');

@@ -1,14 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  keep,
-  type Proxied,
-  type ProxiedOptions,
-  type RawUpstream,
-  startProxied,
-  startRawUpstream,
-} from './proxied.ts';
+import { type Proxied, type ProxiedOptions, type Respond, stage } from './proxied.ts';
 
 const clients: Socket[] = [];
 afterEach(() => {
@@ -21,18 +14,15 @@ const reply = (body: string, more = ''): string =>
   `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
 
 /** A server that authenticates connections: the first `Authorization` of one names its user until its end. */
-async function stage(options: Partial<ProxiedOptions> = {}, more = ''): Promise<[RawUpstream, Proxied]> {
-  const upstream = keep(
-    await startRawUpstream((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
-      const heads = arrived.split(/(?=(?:GET|POST|HEAD) \/)/);
-      const user = /^authorization: (.*)$/im.exec(heads.at(-1) ?? '')?.[1];
-      if (user !== undefined) users.set(socket, user);
-      socket.write(reply(users.get(socket) ?? 'nobody', more));
-    }),
-  );
-  const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward', ...options }));
-  return [upstream, proxied];
+function stageUsers(options: Partial<ProxiedOptions> = {}, more = '') {
+  const respond: Respond = (socket, arrived) => {
+    if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
+    const heads = arrived.split(/(?=(?:GET|POST|HEAD) \/)/);
+    const user = /^authorization: (.*)$/im.exec(heads.at(-1) ?? '')?.[1];
+    if (user !== undefined) users.set(socket, user);
+    socket.write(reply(users.get(socket) ?? 'nobody', more));
+  };
+  return stage(respond, { credentials: 'forward', ...options });
 }
 
 const get = (more = ''): string => `GET / HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
@@ -60,7 +50,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
     it.each(['NTLM me', 'Negotiate me', 'ntlm me', 'NEGOTIATE\tme', 'Basic x, NTLM me', 'Kerberos me', 'Nego2 me'])(
       '%s → the next client has its own connection, the same client has this one',
       async (authorization) => {
-        const [upstream, proxied] = await stage();
+        const { upstream, proxied } = await stageUsers();
         const one = await connectTo(proxied);
         expect(await one(authenticate(`Authorization: ${authorization}\r\n`))).toBe(authorization);
         expect(await (await connectTo(proxied))(request())).toBe('nobody');
@@ -72,14 +62,14 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
   });
 
   it('two lines of Authorization → its own connection', async () => {
-    const [, proxied] = await stage();
+    const { proxied } = await stageUsers();
     const one = await connectTo(proxied);
     await one(authenticate('Authorization: Basic x\r\nAuthorization: NTLM me\r\n'));
     expect(await (await connectTo(proxied))(get())).toBe('nobody');
   });
 
   it('the client leaves → the connection ends', async () => {
-    const [upstream, proxied] = await stage();
+    const { upstream, proxied } = await stageUsers();
     await (await connectTo(proxied))(authenticate('Authorization: NTLM me\r\n'));
     expect(upstream.sockets.size).toBe(1);
     clients.pop()?.destroy();
@@ -89,7 +79,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
   it.each(['NTLM', 'Negotiate', 'Basic realm="a", Negotiate', 'ntlm TlRM'])(
     'WWW-Authenticate: %s of the upstream → no other client gets that connection',
     async (offer) => {
-      const [upstream, proxied] = await stage({ credentials: 'remove' }, `WWW-Authenticate: ${offer}\r\n`);
+      const { upstream, proxied } = await stageUsers({ credentials: 'remove' }, `WWW-Authenticate: ${offer}\r\n`);
       const one = await connectTo(proxied);
       await one(authenticate());
       await (await connectTo(proxied))(authenticate());
@@ -104,7 +94,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
   it.each(['Bearer x', 'Basic x', 'Digest a="NTLMv2"', 'Token negotiated'])(
     '%s → connections are shared',
     async (value) => {
-      const [upstream, proxied] = await stage();
+      const { upstream, proxied } = await stageUsers();
       await (await connectTo(proxied))(authenticate(`Authorization: ${value}\r\n`));
       await (await connectTo(proxied))(authenticate());
       expect(upstream.arrivals).toHaveLength(1);
@@ -112,7 +102,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
   );
 
   it('a peer with more than its share → its oldest connection ends', async () => {
-    const [upstream, proxied] = await stage({ maxInFlight: 8, share: 0.25 });
+    const { upstream, proxied } = await stageUsers({ maxInFlight: 8, share: 0.25 });
     const ask = async (client: string): Promise<(bytes: string) => Promise<string>> => {
       const send = await connectTo(proxied);
       await send(authenticate(`X-Client: ${client}\r\nAuthorization: NTLM ${client}\r\n`));
@@ -129,7 +119,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
 });
 
 it('the proxy closes → own connections end', async () => {
-  const [upstream, proxied] = await stage();
+  const { upstream, proxied } = await stageUsers();
   await (await connectTo(proxied))(get('Authorization: NTLM me\r\n'));
   proxied.proxy.retire();
   await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
@@ -151,17 +141,15 @@ describe('an idle connection that the upstream closes as a request arrives', () 
     ['GET after a byte of its response', get(), get('X-Byte: 1\r\n'), 502],
   ])('%s → once more if safe, and no byte was received', async (name, first, second, status) => {
     const counts = new Map<Socket, number>();
-    const upstream = keep(
-      await startRawUpstream((socket, arrived) => {
-        if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
-        const count = (counts.get(socket) ?? 0) + 1;
-        counts.set(socket, count);
-        if (count === 1) socket.write(name === 'HEAD' && counts.size > 1 ? reply('') : reply('ok'));
-        else if (arrived.includes('X-Byte')) socket.end('H');
-        else socket.destroy();
-      }),
-    );
-    const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward' }));
+    const respond: Respond = (socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
+      const count = (counts.get(socket) ?? 0) + 1;
+      counts.set(socket, count);
+      if (count === 1) socket.write(name === 'HEAD' && counts.size > 1 ? reply('') : reply('ok'));
+      else if (arrived.includes('X-Byte')) socket.end('H');
+      else socket.destroy();
+    };
+    const { upstream, proxied } = await stage(respond, { credentials: 'forward' });
     const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
     clients.push(socket);
     socket.write(first);
@@ -174,10 +162,8 @@ describe('an idle connection that the upstream closes as a request arrives', () 
 
   it.each([get(), get(authorization)])('that closes every time → once more, then 502', async (request) => {
     let count = 0;
-    const upstream = keep(
-      await startRawUpstream((socket) => (count++ === 0 ? socket.write(reply('ok')) : socket.destroy())),
-    );
-    const proxied = keep(await startProxied({ upstream: upstream.url, credentials: 'forward' }));
+    const respond: Respond = (socket) => void (count++ === 0 ? socket.write(reply('ok')) : socket.destroy());
+    const { upstream, proxied } = await stage(respond, { credentials: 'forward' });
     const one = await connectTo(proxied);
     await one(request);
     expect(await one(request)).toContain('error');

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
 import { openGate, useGate } from '../support/gate-process.ts';
@@ -276,17 +276,14 @@ for (const name of gateEdgeNames) {
 
     it('errors of the upstream stay its own', async () => {
       const { answer } = upstream;
-      try {
-        for (const status of [401, 403, 404, 500, 503]) {
-          upstream.answer = (_incoming, outgoing) => {
-            outgoing.writeHead(status, { 'x-upstream': 'yes' }).end('from the upstream');
-          };
-          const got = await call(edge, '/private', { headers: bearer(token) });
-          expect(got).toMatchObject({ status, body: 'from the upstream' });
-          expect(got.headers.get('x-upstream')).toBe('yes');
-        }
-      } finally {
-        upstream.answer = answer;
+      onTestFinished(() => void Object.assign(upstream, { answer }));
+      for (const status of [401, 403, 404, 500, 503]) {
+        upstream.answer = (_incoming, outgoing) => {
+          outgoing.writeHead(status, { 'x-upstream': 'yes' }).end('from the upstream');
+        };
+        const got = await call(edge, '/private', { headers: bearer(token) });
+        expect(got).toMatchObject({ status, body: 'from the upstream' });
+        expect(got.headers.get('x-upstream')).toBe('yes');
       }
     });
   });
@@ -294,14 +291,11 @@ for (const name of gateEdgeNames) {
   describe(`${name} without a gate, and with one that has no keys`, needs(edges[name].program), () => {
     it('no gate → 502 to 504, and the upstream gets nothing', async () => {
       const edge = await startGateEdge(name, { gate: '127.0.0.1:1', upstream: upstream.address }, certificates);
-      try {
-        const before = upstream.received.length;
-        const { status } = await call(edge, '/public/x', { headers: bearer(token) });
-        expect([502, 503, 504]).toContain(status);
-        expect(upstream.received.length).toBe(before);
-      } finally {
-        await edge.stop();
-      }
+      onTestFinished(() => edge.stop());
+      const before = upstream.received.length;
+      const { status } = await call(edge, '/public/x', { headers: bearer(token) });
+      expect([502, 503, 504]).toContain(status);
+      expect(upstream.received.length).toBe(before);
     });
 
     it('a gate that breaks each connection → one query per request, and each is refused', async () => {
@@ -316,20 +310,19 @@ for (const name of gateEdgeNames) {
       await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
       const { port } = broken.address() as AddressInfo; // it listens on TCP
       const edge = await startGateEdge(name, { gate: `127.0.0.1:${port}`, upstream: upstream.address }, certificates);
-      try {
-        for (let i = 0; i < 3; i++) expect((await call(edge, '/x')).status).toBe(200);
-        const [before, arrived] = [asked, upstream.received.length];
-        breaks = true;
-        for (const method of ['GET', 'POST', 'HEAD', 'GET', 'PUT', 'GET']) {
-          expect([500, 502, 503, 504]).toContain((await call(edge, '/x', { method })).status);
-        }
-        expect(asked - before).toBe(6);
-        expect(upstream.received.length).toBe(arrived);
-      } finally {
+      onTestFinished(async () => {
         await edge.stop();
         broken.closeAllConnections();
         broken.close();
+      });
+      for (let i = 0; i < 3; i++) expect((await call(edge, '/x')).status).toBe(200);
+      const [before, arrived] = [asked, upstream.received.length];
+      breaks = true;
+      for (const method of ['GET', 'POST', 'HEAD', 'GET', 'PUT', 'GET']) {
+        expect([500, 502, 503, 504]).toContain((await call(edge, '/x', { method })).status);
       }
+      expect(asked - before).toBe(6);
+      expect(upstream.received.length).toBe(arrived);
     });
 
     it('503 with Retry-After → complete; a nonce → sent with refusals and admitted responses', async () => {
@@ -353,24 +346,21 @@ for (const name of gateEdgeNames) {
         { gate: `127.0.0.1:${strict.port}`, upstream: upstream.address },
         certificates,
       );
-      try {
-        await strict.findLog(({ event, issuer }) => event === 'keys_fetched' && issuer === provider.issuer);
-        const foreign = await away.sign({ aud: 'a' });
-        const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
-        expect(unavailable.status).toBe(503);
-        expect(unavailable.headers.get('retry-after')).toBe('5');
-        expect(JSON.parse(unavailable.body)).toMatchObject({ detail: { error: 'temporarily_unavailable' } });
+      onTestFinished(async () => void (await Promise.all([edge.stop(), strict.stop(), away.close()])));
+      await strict.findLog(({ event, issuer }) => event === 'keys_fetched' && issuer === provider.issuer);
+      const foreign = await away.sign({ aud: 'a' });
+      const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
+      expect(unavailable.status).toBe(503);
+      expect(unavailable.headers.get('retry-after')).toBe('5');
+      expect(JSON.parse(unavailable.body)).toMatchObject({ detail: { error: 'temporarily_unavailable' } });
 
-        const url = `https://localhost:${edge.port}/x`;
-        const first = await call(edge, '/x', { headers: proven(url) });
-        expect(first.status).toBe(401);
-        const nonce = String(first.headers.get('dpop-nonce'));
-        expect(nonce).toMatch(/^[\w-]{20,}/);
-        const headers = Object.entries(client.headers(bound, { url, nonce })).flat();
-        expect(await call(edge, '/x', { headers })).toMatchObject({ status: 200 });
-      } finally {
-        await Promise.all([edge.stop(), strict.stop(), away.close()]);
-      }
+      const url = `https://localhost:${edge.port}/x`;
+      const first = await call(edge, '/x', { headers: proven(url) });
+      expect(first.status).toBe(401);
+      const nonce = String(first.headers.get('dpop-nonce'));
+      expect(nonce).toMatch(/^[\w-]{20,}/);
+      const headers = Object.entries(client.headers(bound, { url, nonce })).flat();
+      expect(await call(edge, '/x', { headers })).toMatchObject({ status: 200 });
     });
   });
 }
@@ -386,22 +376,21 @@ describe('nginx on the default port', needs('nginx'), () => {
       { ...edges.nginx, templates: [pathToFileURL(file)] },
       { certificates, values: { GATE: `127.0.0.1:${gate.port}`, UPSTREAM: upstream.address } },
     );
-    try {
-      for (const host of ['localhost', 'localhost:443']) {
-        const headers = ['Host', host, ...proven('https://localhost/private')];
-        expect(await call(edge, '/private', { headers })).toMatchObject({ status: 200 });
-        expect([lastHeaders().get('host'), lastHeaders().get('x-forwarded-host')]).toEqual([
-          ['localhost'],
-          ['localhost'],
-        ]);
-      }
-      const withPort = ['Host', 'localhost', ...proven('https://localhost:443/private')];
-      expect(await call(edge, '/private', { headers: withPort })).toMatchObject({ status: 200 });
-      const listening = ['Host', 'localhost', ...proven(`https://localhost:${edge.port}/private`)];
-      expect(await call(edge, '/private', { headers: listening })).toMatchObject({ status: 401 });
-    } finally {
+    onTestFinished(async () => {
       await edge.stop();
       await rm(folder, { recursive: true });
+    });
+    for (const host of ['localhost', 'localhost:443']) {
+      const headers = ['Host', host, ...proven('https://localhost/private')];
+      expect(await call(edge, '/private', { headers })).toMatchObject({ status: 200 });
+      expect([lastHeaders().get('host'), lastHeaders().get('x-forwarded-host')]).toEqual([
+        ['localhost'],
+        ['localhost'],
+      ]);
     }
+    const withPort = ['Host', 'localhost', ...proven('https://localhost:443/private')];
+    expect(await call(edge, '/private', { headers: withPort })).toMatchObject({ status: 200 });
+    const listening = ['Host', 'localhost', ...proven(`https://localhost:${edge.port}/private`)];
+    expect(await call(edge, '/private', { headers: listening })).toMatchObject({ status: 401 });
   });
 });

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
@@ -87,40 +87,34 @@ describe.each(['nginx', 'caddy', 'haproxy'] as const)('fragment of docs/gate/pro
     ...needs(name),
   }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portcullis-fragment-'));
-    try {
-      const { file, parts, write } = existing[name];
-      mkdirSync(join(folder, 'node_modules/portcullis'), { recursive: true });
-      cpSync('deploy/gate', join(folder, 'node_modules/portcullis/deploy/gate'), { recursive: true });
-      cpSync('deploy/gate/haproxy.lua', join(folder, 'haproxy.lua'));
-      const of = blocks.filter(({ section }) => section.toLowerCase() === name);
-      const block = restore(of.find(({ language }) => /^(?:nginx|text)$/.test(language))?.text ?? '');
-      if (name === 'haproxy') writeFileSync(join(folder, 'your.cfg'), write(block));
-      else writeFileSync(join(folder, file), write(block));
-      for (const { language, text: lines } of of)
-        if (language === 'console') execFileSync('/bin/sh', ['-ec', restore(lines)], { cwd: folder });
-      const templates = [file, ...parts].map((part) => pathToFileURL(join(folder, part)));
-      const values = { GATE: gate.url.replace('http://', ''), UPSTREAM: upstream.address };
-      const edge = await startEdge({ ...edges[name], templates }, { certificates, values });
-      const call = (...headers: readonly string[]) => send(edge.origin, '/orders', { ca: certificates.ca, headers });
-      try {
-        const { status, headers, body } = await call();
-        expect([status, headers.get('www-authenticate'), body]).toEqual([
-          401,
-          expect.stringContaining('Bearer'),
-          expect.stringContaining('unauthorized'),
-        ]);
-        const authorization = `Bearer ${await provider.sign({ sub: 'alice' })}`;
-        expect((await call('Authorization', authorization, 'X-Auth-Subject', 'mallory')).status).toBe(200);
-        const sent = upstream.received.at(-1)?.rawHeaders ?? [];
-        expect(sent.flatMap((word, at) => (word.toLowerCase() === 'x-auth-subject' ? [sent[at + 1]] : []))).toEqual([
-          'alice',
-        ]);
-      } finally {
-        await edge.stop();
-      }
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const { file, parts, write } = existing[name];
+    mkdirSync(join(folder, 'node_modules/portcullis'), { recursive: true });
+    cpSync('deploy/gate', join(folder, 'node_modules/portcullis/deploy/gate'), { recursive: true });
+    cpSync('deploy/gate/haproxy.lua', join(folder, 'haproxy.lua'));
+    const of = blocks.filter(({ section }) => section.toLowerCase() === name);
+    const block = restore(of.find(({ language }) => /^(?:nginx|text)$/.test(language))?.text ?? '');
+    if (name === 'haproxy') writeFileSync(join(folder, 'your.cfg'), write(block));
+    else writeFileSync(join(folder, file), write(block));
+    for (const { language, text: lines } of of)
+      if (language === 'console') execFileSync('/bin/sh', ['-ec', restore(lines)], { cwd: folder });
+    const templates = [file, ...parts].map((part) => pathToFileURL(join(folder, part)));
+    const values = { GATE: gate.url.replace('http://', ''), UPSTREAM: upstream.address };
+    const edge = await startEdge({ ...edges[name], templates }, { certificates, values });
+    const call = (...headers: readonly string[]) => send(edge.origin, '/orders', { ca: certificates.ca, headers });
+    onTestFinished(() => edge.stop());
+    const { status, headers, body } = await call();
+    expect([status, headers.get('www-authenticate'), body]).toEqual([
+      401,
+      expect.stringContaining('Bearer'),
+      expect.stringContaining('unauthorized'),
+    ]);
+    const authorization = `Bearer ${await provider.sign({ sub: 'alice' })}`;
+    expect((await call('Authorization', authorization, 'X-Auth-Subject', 'mallory')).status).toBe(200);
+    const sent = upstream.received.at(-1)?.rawHeaders ?? [];
+    expect(sent.flatMap((word, at) => (word.toLowerCase() === 'x-auth-subject' ? [sent[at + 1]] : []))).toEqual([
+      'alice',
+    ]);
   });
 });
 
@@ -129,18 +123,15 @@ it(
   needs('sed'),
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'portcullis-fragment-'));
-    try {
-      cpSync('deploy/gate', join(folder, 'node_modules/portcullis/deploy/gate'), { recursive: true });
-      const of = blocks.filter(({ section }) => section === 'Traefik');
-      const textOf = (name: string): string => of.find(({ language }) => language === name)?.text ?? '';
-      execFileSync('/bin/sh', ['-ec', textOf('console')], { cwd: folder });
-      const fragment: unknown = parse(readFileSync(join(folder, 'portcullis.yml'), 'utf8'));
-      const { http } = parse(readFileSync('deploy/gate/traefik.yml', 'utf8').replaceAll('@GATE@', '127.0.0.1:8000'));
-      expect(fragment).toEqual({ http: { middlewares: http.middlewares } });
-      const { api } = parse(textOf('yaml')).http.routers;
-      expect(api.middlewares).toEqual(http.routers.api.middlewares.map((name: string) => `${name}@file`));
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    cpSync('deploy/gate', join(folder, 'node_modules/portcullis/deploy/gate'), { recursive: true });
+    const of = blocks.filter(({ section }) => section === 'Traefik');
+    const textOf = (name: string): string => of.find(({ language }) => language === name)?.text ?? '';
+    execFileSync('/bin/sh', ['-ec', textOf('console')], { cwd: folder });
+    const fragment: unknown = parse(readFileSync(join(folder, 'portcullis.yml'), 'utf8'));
+    const { http } = parse(readFileSync('deploy/gate/traefik.yml', 'utf8').replaceAll('@GATE@', '127.0.0.1:8000'));
+    expect(fragment).toEqual({ http: { middlewares: http.middlewares } });
+    const { api } = parse(textOf('yaml')).http.routers;
+    expect(api.middlewares).toEqual(http.routers.api.middlewares.map((name: string) => `${name}@file`));
   },
 );

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { type OpenedGate, openGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
@@ -120,39 +120,36 @@ describe('rules that change', () => {
 // A thousand of them, with tokens and a look at the memory: `npm run faults -- --only gate-reloads`.
 it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', {}, async () => {
   const gate = await openGate(provider, open('/always'));
-  try {
-    let reloading = true;
-    const statuses = new Set<string>();
-    const load = Array.from({ length: 4 }, async () => {
-      while (reloading) {
-        const [always, never, either] = await Promise.all([
-          gate.ask({ path: '/always' }),
-          gate.ask({ path: '/never' }),
-          gate.ask({ path: '/either' }),
-        ]);
-        statuses.add(`always ${always.status}`).add(`never ${never.status}`);
-        expect([200, 403]).toContain(either.status);
-      }
-    });
-    const always = open('/always').rules;
-    for (let i = 1; i <= 40; i++) {
-      const generation = new RegExp(`^portcullis_rules_generation ${i + 1}$`, 'm');
-      await gate.writeRules({ rules: i % 2 === 0 ? always : [...always, ...open('/either').rules] });
-      gate.signal('SIGHUP');
-      const deadline = Date.now() + 15_000;
-      while (!generation.test(await gate.metrics())) {
-        if (Date.now() > deadline) throw new Error(`reload ${i} was not seen`);
-      }
-      // The active rules decide.
-      const answers = await Promise.all(Array.from({ length: 4 }, () => gate.ask({ path: '/either' })));
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([i % 2 === 0 ? 403 : 200]));
+  onTestFinished(async () => void (await gate.stop()));
+  let reloading = true;
+  const statuses = new Set<string>();
+  const load = Array.from({ length: 4 }, async () => {
+    while (reloading) {
+      const [always, never, either] = await Promise.all([
+        gate.ask({ path: '/always' }),
+        gate.ask({ path: '/never' }),
+        gate.ask({ path: '/either' }),
+      ]);
+      statuses.add(`always ${always.status}`).add(`never ${never.status}`);
+      expect([200, 403]).toContain(either.status);
     }
-    reloading = false;
-    await Promise.all(load);
-    expect([...statuses].toSorted()).toEqual(['always 200', 'never 403']);
-  } finally {
-    await gate.stop();
+  });
+  const always = open('/always').rules;
+  for (let i = 1; i <= 40; i++) {
+    const generation = new RegExp(`^portcullis_rules_generation ${i + 1}$`, 'm');
+    await gate.writeRules({ rules: i % 2 === 0 ? always : [...always, ...open('/either').rules] });
+    gate.signal('SIGHUP');
+    const deadline = Date.now() + 15_000;
+    while (!generation.test(await gate.metrics())) {
+      if (Date.now() > deadline) throw new Error(`reload ${i} was not seen`);
+    }
+    // The active rules decide.
+    const answers = await Promise.all(Array.from({ length: 4 }, () => gate.ask({ path: '/either' })));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([i % 2 === 0 ? 403 : 200]));
   }
+  reloading = false;
+  await Promise.all(load);
+  expect([...statuses].toSorted()).toEqual(['always 200', 'never 403']);
 });
 
 describe('the start', () => {
@@ -218,19 +215,16 @@ describe('without rules', () => {
       args: ['--issuer', provider.issuer, '--audience', provider.audience, '--scope', 'read:messages'],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
     });
-    try {
-      const ask = async (claims: object | undefined) => {
-        const headers = claims === undefined ? [] : ['Authorization', `Bearer ${await provider.sign({ ...claims })}`];
-        return send(gate.url, '/forward-auth', { headers: tell({ path: '/any/thing', headers }) });
-      };
-      expect(await ask(undefined)).toMatchObject({ status: 401 });
-      expect(await ask({ scope: 'other' })).toMatchObject({ status: 403 });
-      const { status, headers } = await ask({});
-      expect(status).toBe(200);
-      expect(headers.get('x-auth-scope')).toBe('read:messages');
-    } finally {
-      await gate.stop();
-    }
+    onTestFinished(async () => void (await gate.stop()));
+    const ask = async (claims: object | undefined) => {
+      const headers = claims === undefined ? [] : ['Authorization', `Bearer ${await provider.sign({ ...claims })}`];
+      return send(gate.url, '/forward-auth', { headers: tell({ path: '/any/thing', headers }) });
+    };
+    expect(await ask(undefined)).toMatchObject({ status: 401 });
+    expect(await ask({ scope: 'other' })).toMatchObject({ status: 403 });
+    const { status, headers } = await ask({});
+    expect(status).toBe(200);
+    expect(headers.get('x-auth-scope')).toBe('read:messages');
   });
 
   it('untrusted peer → 403 for every path', async () => {
@@ -239,16 +233,13 @@ describe('without rules', () => {
       args: ['--issuer', provider.issuer, '--audience', provider.audience],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile, TRUST_PROXY: '10.0.0.0/8' },
     });
-    try {
-      const headers = tell({ path: '/', headers: ['Authorization', `Bearer ${await provider.sign()}`] });
-      for (const path of ['/forward-auth', '/ext-authz/', '/other']) {
-        const answer = await send(gate.url, path, { headers });
-        expect(answer.status).toBe(403);
-        expect(answer.json).toMatchObject({ detail: { error: 'access_denied' } });
-      }
-      await gate.findLog(({ reason }) => reason === 'untrusted_peer');
-    } finally {
-      await gate.stop();
+    onTestFinished(async () => void (await gate.stop()));
+    const headers = tell({ path: '/', headers: ['Authorization', `Bearer ${await provider.sign()}`] });
+    for (const path of ['/forward-auth', '/ext-authz/', '/other']) {
+      const answer = await send(gate.url, path, { headers });
+      expect(answer.status).toBe(403);
+      expect(answer.json).toMatchObject({ detail: { error: 'access_denied' } });
     }
+    await gate.findLog(({ reason }) => reason === 'untrusted_peer');
   });
 });

@@ -1,16 +1,7 @@
 import { connect } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import {
-  keep,
-  ok,
-  type Proxied,
-  type ProxiedOptions,
-  type RawUpstream,
-  sendRaw,
-  startProxied,
-  startRawUpstream,
-} from './proxied.ts';
+import { ok, type RawUpstream, sendRaw, stage } from './proxied.ts';
 
 /** Bytes that a client must not receive as the response to its request. */
 const stray = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
@@ -37,34 +28,26 @@ const delays = {
 type Delay = keyof typeof delays;
 
 /** Responds to the first request with `first` and then the stray bytes, to the others with 200 after these. */
-async function stage(
-  first: string,
-  when: Delay,
-  options: Partial<ProxiedOptions> = {},
-): Promise<[RawUpstream, Proxied]> {
+function stageStray(first: string, when: Delay) {
   let isFirst = true;
   let follow = (): void => {};
   const hasStrayed = new Promise<void>((resolve) => {
     follow = resolve;
   });
-  const upstream = keep(
-    await startRawUpstream(async (socket, arrived) => {
-      if (!isWhole(arrived)) return;
-      if (!isFirst) {
-        await hasStrayed.then(() => sleep(20));
-        socket.write(ok);
-        return;
-      }
-      isFirst = false;
-      const delay = delays[when];
-      socket.write(delay === undefined ? first + stray : first);
-      await delay?.();
-      if (delay !== undefined) socket.write(stray);
-      follow();
-    }),
-  );
-  const proxied = keep(await startProxied({ upstream: upstream.url, ...options }));
-  return [upstream, proxied];
+  return stage(async (socket, arrived) => {
+    if (!isWhole(arrived)) return;
+    if (!isFirst) {
+      await hasStrayed.then(() => sleep(20));
+      socket.write(ok);
+      return;
+    }
+    isFirst = false;
+    const delay = delays[when];
+    socket.write(delay === undefined ? first + stray : first);
+    await delay?.();
+    if (delay !== undefined) socket.write(stray);
+    follow();
+  });
 }
 
 async function sendAndLeave(port: number, bytes: string, upstream: RawUpstream): Promise<void> {
@@ -85,14 +68,11 @@ describe.each([
     ['a client that leaves', '', sendAndLeave],
   ])('%s → reset', async (_name, response, send) => {
     const errors: (string | undefined)[] = [];
-    const upstream = keep(
-      await startRawUpstream((socket, arrived) => {
-        if (!isWhole(arrived)) return;
-        socket.on('error', ({ code }: NodeJS.ErrnoException) => errors.push(code));
-        socket.write(response);
-      }),
-    );
-    const proxied = keep(await startProxied({ upstream: upstream.url }));
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (!isWhole(arrived)) return;
+      socket.on('error', ({ code }: NodeJS.ErrnoException) => errors.push(code));
+      socket.write(response);
+    });
     await send(proxied.port, request, upstream);
     await vi.waitFor(() => expect(errors).toEqual(['ECONNRESET']), 20_000);
   });
@@ -108,7 +88,7 @@ describe.each([
       ['304', request, notModified],
       ...(request === get ? [head] : []),
     ])('after %s → not the response to the next request, sent at once', async (_name, first, response) => {
-      const [upstream, proxied] = await stage(response, when);
+      const { upstream, proxied } = await stageStray(response, when);
       expect(await sendRaw(proxied.port, first)).toMatch(/^HTTP\/1\.1 /);
       expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
       expect(upstream.arrivals).toHaveLength(2);
@@ -119,7 +99,7 @@ describe.each([
       ['Content-Length, in many reads', large],
       ['chunks', chunked],
     ])('after a body with %s → the connection ends before its next use', async (_name, response) => {
-      const [upstream, proxied] = await stage(response, when);
+      const { upstream, proxied } = await stageStray(response, when);
       await sendRaw(proxied.port, request);
       await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
       expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
