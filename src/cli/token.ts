@@ -92,13 +92,10 @@ function readCall({ dpop, url, method, nonce }: Values) {
   }
   const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
   // The URL is a part of the command that is printed.
-  const isUsable = parsed !== undefined && /^https?:$/.test(parsed.protocol) && !hasUserInfo(parsed);
+  const isUsable =
+    parsed !== undefined && /^https?:$/.test(parsed.protocol) && `${parsed.username}${parsed.password}` === '';
   if (url !== undefined && !isUsable)
     throw new UsageError('--url takes a URL that begins with http:// or https://, without user and password.');
   if (method !== undefined && !/^[A-Z]+$/i.test(method)) throw new UsageError('--method takes a method, as in POST.');
   return { url: parsed, method: method ?? 'GET', nonce };
-}
-
-function hasUserInfo({ username, password }: URL): boolean {
-  return `${username}${password}` !== '';
 }

@@ -67,10 +67,8 @@ async function runService(idp: LocalIdp, audience: string, environment: NodeJS.P
   const options = { env: environment, stdio, detached: true };
   const child = spawn(process.execPath, [main, isGate(settings) ? 'gate' : 'serve'], options);
   const stop = () => child.kill('SIGTERM');
-  const exited = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? 1)));
-  const listening = new Promise<Listening>((resolve) => {
-    child.once('message', (message) => resolve(message as Listening)); // the service sends one message, this one
-  });
+  const exited = once(child, 'exit').then(([code]) => Number(code ?? 1));
+  const listening = once(child, 'message').then(([message]) => message as Listening); // the service sends this one only
   for (const signal of stopSignals) process.on(signal, stop);
   try {
     const first = await Promise.race([listening, exited]);

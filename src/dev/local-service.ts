@@ -4,10 +4,8 @@ import type { SettingRow } from '../server/settings/setting-row.ts';
 import { settingTable } from '../server/settings/setting-table.ts';
 import { environmentName } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
-import { findCacheFolder } from './provider/cache-folder.ts';
+import { type Environment, findCacheFolder } from './provider/cache-folder.ts';
 import { findRunning } from './provider/running.ts';
-
-type Environment = NodeJS.ProcessEnv;
 
 /** Describes the replacement for missing settings. `activity`: its use, such as *checking*. */
 export function describeLocalService({ issuer }: LocalService, activity: string): string {

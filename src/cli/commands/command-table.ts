@@ -11,17 +11,15 @@ export interface FlagRow {
   readonly meaning: string;
 }
 
-export type FlagRows = Readonly<Record<string, FlagRow>>;
-
 export interface CommandRow {
   readonly summary: string;
-  /** Arguments, one line for each form of the command. */
-  readonly forms: readonly string[];
+  /** Arguments, one line for each form of the command. Default: `[flags]`. */
+  readonly forms?: readonly string[];
   /** Input and output, as sentences. */
   readonly reads: string;
-  readonly flags: FlagRows;
-  /** Consumer whose settings are flags of the command and are listed first; `none`: settings are not flags. */
-  readonly settings: 'serve' | 'gate' | 'all' | 'none';
+  readonly flags: Readonly<Record<string, FlagRow>>;
+  /** Consumer whose settings are flags of the command and are listed first. Default: settings are not flags. */
+  readonly settings?: 'serve' | 'gate' | 'all';
   readonly examples: readonly string[];
 }
 
@@ -32,7 +30,6 @@ const order =
 export const commandTable = {
   serve: {
     summary: 'Run the service.',
-    forms: ['[flags]'],
     reads: `It reads settings from flags, environment variables and the file of --settings. ${order} \`portcullis config\` prints the settings in force.`,
     flags: {},
     settings: 'serve',
@@ -44,7 +41,6 @@ export const commandTable = {
   },
   dev: {
     summary: 'Run a local identity provider and the service; for development.',
-    forms: ['[flags]'],
     reads: 'Every setting without a flag is read from the environment, as `portcullis serve` reads it.',
     flags: {
       port: { value: 'PORT', meaning: 'Port of the service; 0 picks a free one (default: PORT, or 8000).' },
@@ -62,7 +58,6 @@ export const commandTable = {
       },
       'only-provider': { meaning: 'Only the provider, for your server.' },
     },
-    settings: 'none',
     examples: [
       'portcullis dev',
       'portcullis dev --upstream http://127.0.0.1:3000 --exchange urn:orders',
@@ -71,7 +66,6 @@ export const commandTable = {
   },
   token: {
     summary: 'Print an access token of the running local provider.',
-    forms: ['[flags]'],
     reads: 'It requests the token from the provider that `portcullis dev` runs.',
     flags: {
       scope: { value: '"a b"', meaning: 'Scopes of the token. Without the flag there are none.' },
@@ -97,7 +91,6 @@ export const commandTable = {
       method: { value: 'METHOD', meaning: 'Method of the proof (default: GET).' },
       nonce: { value: 'TEXT', meaning: 'The DPoP-Nonce that the service has sent.' },
     },
-    settings: 'none',
     examples: [
       'portcullis token --scope read:messages',
       'portcullis token --expired | portcullis explain',
@@ -149,7 +142,6 @@ export const commandTable = {
   },
   watch: {
     summary: 'Print the refusals of a running service as they happen.',
-    forms: ['[flags]'],
     reads:
       'It reads the decisions of the running `portcullis dev`, or of a service with CONSOLE=on, from the admin listener on this host. Each refusal has its reason, the expected and seen value, and the fix.',
     flags: {
@@ -157,7 +149,6 @@ export const commandTable = {
       'console-key-file': { value: 'FILE', meaning: 'Key of the console of that service (default: CONSOLE_KEY_FILE).' },
       json: { meaning: 'Prints a line of JSON for each refusal.' },
     },
-    settings: 'none',
     examples: [
       'portcullis watch',
       'portcullis watch --admin http://127.0.0.1:9464 --console-key-file ./key',
@@ -166,7 +157,6 @@ export const commandTable = {
   },
   doctor: {
     summary: 'Check the provider, the network and the running service.',
-    forms: ['[flags]'],
     reads:
       'It checks the provider, the network and the running service. It reads the settings of serve or gate, which are flags too; without any, it checks a running `portcullis dev`.',
     flags: {
@@ -191,7 +181,6 @@ export const commandTable = {
   },
   gate: {
     summary: 'Authorize requests for other servers, next to a proxy or as the proxy.',
-    forms: ['[flags]'],
     reads: `It reads rules (--rules), or one issuer and audience for all requests. With --upstream it is the proxy. It reads settings from flags, environment variables and the file of --settings. ${order}`,
     flags: {},
     settings: 'gate',
@@ -211,7 +200,6 @@ export const commandTable = {
       until: { value: 'TIME', meaning: 'For replay: only decisions before this time.' },
       json: { meaning: 'For replay: prints JSON.' },
     },
-    settings: 'none',
     examples: [
       'portcullis rules check rules.yaml',
       'portcullis rules test rules.yaml cases.yaml',
@@ -238,7 +226,6 @@ export const commandTable = {
       admin: { value: 'URL', meaning: 'Admin listener of a running service, with the key in ADMIN_KEY_FILE.' },
       json: { meaning: 'Prints what happened, or each cutoff, as one line of JSON.' },
     },
-    settings: 'none',
     examples: [
       'portcullis revoke --sub alice --issuer https://id.example/',
       'portcullis revoke --client app --admin http://127.0.0.1:9464',
@@ -247,7 +234,6 @@ export const commandTable = {
   },
   config: {
     summary: 'Print the effective settings and where each comes from.',
-    forms: ['[flags]'],
     reads: `It reads settings from flags, environment variables and the file of --settings. ${order} Secrets are hidden. Exit status: 0; 78 if a setting is not valid.`,
     flags: { json: { meaning: 'Prints JSON.' } },
     settings: 'all',

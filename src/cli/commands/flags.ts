@@ -8,7 +8,7 @@ import { UsageError } from './failure.ts';
 
 /** Settings that a command accepts as flags, its own first. */
 export function listSettings({ settings }: CommandRow): readonly SettingRow[] {
-  if (settings === 'none') return [];
+  if (settings === undefined) return [];
   const rows = Object.values<SettingRow>(settingTable);
   const accepted = settings === 'all' ? rows : rows.filter(({ command }) => command === 'both' || command === settings);
   return accepted.toSorted((a, b) => Number(b.command === settings) - Number(a.command === settings));
@@ -19,7 +19,7 @@ export function listFlags(command: CommandRow): Readonly<Record<string, FlagRow>
   const settings = listSettings(command).filter(({ secret }) => secret !== 'always');
   return {
     ...Object.fromEntries(settings.map(({ flag, meaning }) => [flag, { value: 'VALUE', meaning }])),
-    ...(command.settings !== 'none' && { settings: { value: 'FILE', meaning: 'JSON file with settings.' } }),
+    ...(command.settings !== undefined && { settings: { value: 'FILE', meaning: 'JSON file with settings.' } }),
     ...command.flags,
     help: { meaning: 'Prints this help.' },
   };
@@ -48,7 +48,7 @@ const leastLetters = 4;
 export function findUnknownFlag(args: readonly string[], command: CommandRow): string | undefined {
   const flags = listFlags(command);
   // A setting of another command has no effect, or its own message.
-  const settings = command.settings === 'none' ? [] : Object.values(settingTable).map(({ flag }) => flag);
+  const settings = command.settings === undefined ? [] : Object.values(settingTable).map(({ flag }) => flag);
   const known = new Set([...Object.keys(flags), ...settings]);
   for (const [index, arg] of args.entries()) {
     const [flag] = /^--?[A-Za-z][\w-]*/.exec(arg) ?? [];
@@ -57,7 +57,7 @@ export function findUnknownFlag(args: readonly string[], command: CommandRow): s
     const isKnown = known.has(flag.slice(2)) || findFlag(flags, flag.slice(2)) !== undefined;
     if (flag.startsWith('--') ? isKnown : isValue) continue;
     // The settings report what replaces it.
-    if (command.settings !== 'none' && findRemoved(flag) !== undefined) continue;
+    if (command.settings !== undefined && findRemoved(flag) !== undefined) continue;
     const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
     return `there is no flag ${flag}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`;
   }
@@ -100,14 +100,14 @@ export function readFlags<Name extends CommandName>(name: Name, args: readonly s
       if (value === undefined || (written === undefined && /^-./.test(value))) {
         throw new UsageError(`--${flag} lacks its value.`);
       }
-      if (settings !== 'none' && row.isRepeated === undefined && flag in values) {
+      if (settings !== undefined && row.isRepeated === undefined && flag in values) {
         throw new UsageError(`--${flag} is duplicated.`);
       }
       values[flag] = row.isRepeated === undefined ? value : ([values[flag] ?? [], value].flat() as string[]);
     }
   }
   const takesWords = forms.some((form) => /^\w/.test(form));
-  if (settings === 'none' && Object.keys(flags).length > 0 && rest.length > 0 && !takesWords) {
+  if (settings === undefined && Object.keys(flags).length > 0 && rest.length > 0 && !takesWords) {
     throw new UsageError('every argument is a flag, as in --name VALUE.');
   }
   return { values: values as Flags<Name>['values'], rest }; // each value has the form of its row

@@ -49,7 +49,8 @@ export function formatCommandHelp(name: CommandName): string {
   const common = usual.flatMap((flag) => fitting.find((row) => row.flag === flag) ?? []).slice(0, 5);
   const flags = Object.entries(listFlags(command)).filter(([flag]) => settings.every((row) => row.flag !== flag));
   const own = [...Object.entries(command.flags), ...flags.filter(([flag]) => command.flags[flag] === undefined)];
-  const usage = command.forms.map((form, index) => `${index === 0 ? 'Usage:' : '      '} portcullis ${name} ${form}`);
+  const { forms = ['[flags]'] } = command;
+  const usage = forms.map((form, index) => `${index === 0 ? 'Usage:' : '      '} portcullis ${name} ${form}`);
   const sections = [
     usage.join('\n'),
     `${wrap(command.summary, 0)}\n${wrap(command.reads, 0)}`,

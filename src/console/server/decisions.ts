@@ -96,16 +96,13 @@ function kindOf({ reason }: Decision): keyof typeof kept {
 
 function describe({ decision, facts }: Entry, names: SettingNames): DecisionDetail {
   const { reason = '' } = decision;
-  const failure: Failure | undefined = Object.entries(failures).find(([name]) => name === reason)?.[1];
+  const docs = `${docsUrl}refusals.md#${reason}`;
+  const failure = new Map<string, Failure>(Object.entries(failures)).get(reason);
   return {
     ...{ decision, walked: facts !== undefined, facts: facts?.facts ?? [] },
     ...(facts?.explanation !== undefined && { explanation: facts.explanation }),
     ...(failure !== undefined && {
-      refusal: {
-        description: failure.description,
-        fix: formatFix(failure, names),
-        docs: `${docsUrl}refusals.md#${reason}`,
-      },
+      refusal: { description: failure.description, fix: formatFix(failure, names), docs },
     }),
   };
 }

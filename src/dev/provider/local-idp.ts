@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
@@ -109,9 +110,7 @@ function createHandler(libraries: Libraries, options: ProviderOptions) {
 
 async function listen(server: Server, port: number): Promise<number> {
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, '127.0.0.1', resolve);
-    });
+    await once(server.listen(port, '127.0.0.1'), 'listening');
   } catch (cause) {
     const state = codeOf(cause) === 'EADDRINUSE' ? 'is in use' : 'cannot be opened';
     const advice = 'Set another one with --idp-port, or 0 for a free one';
