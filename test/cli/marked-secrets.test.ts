@@ -20,12 +20,7 @@ import { bearer } from '../support/variant-service.ts';
 const mark = 'zq7Marked9Secret';
 const secret = `${mark}-${'x'.repeat(32)}`;
 /** Forms in which the mark can be sent. */
-const traces = [
-  mark,
-  mark.toLowerCase(),
-  ...[0, 1, 2].map((shift) => encode(shift)),
-  Buffer.from(mark).toString('hex'),
-];
+const traces = [mark, mark.toLowerCase(), ...[0, 1, 2].map(encode), Buffer.from(mark).toString('hex')];
 
 /** The part of the mark that base64 keeps, whatever is in front of it. */
 function encode(shift: number): string {
@@ -53,11 +48,8 @@ const write = async (name: string, text: string): Promise<string> => {
 
 beforeAll(async () => {
   const issuers = { one: { issuer: provider.issuer, audience: provider.audience } };
-  const all = [
-    { id: 'open', path: '/open', access: 'open' },
-    { id: 'all', path: '/**' },
-  ];
-  rules = await write('rules.json', JSON.stringify({ issuers, rules: all }));
+  const open = { id: 'open', path: '/open', access: 'open' };
+  rules = await write('rules.json', JSON.stringify({ issuers, rules: [open, { id: 'all', path: '/**' }] }));
 });
 
 /** Settings without secrets that can be used. */
@@ -144,6 +136,13 @@ async function runAll(
   return outputs.join('\n');
 }
 
+/** Runs a command. Its output has no mark. */
+async function expectUnmarked(command: readonly string[], environment: Environment, input?: string): Promise<void> {
+  const { stdout, stderr } = await runCommand(command, environment, input);
+  const shown = `${command.join(' ')} ${JSON.stringify(environment)}`;
+  expect.soft(`${stdout}${stderr}`, shown).not.toMatch(new RegExp(mark, 'i'));
+}
+
 /** The names that a setting of the table has in the environment. */
 const names = Object.values(settingTable).map((row: SettingRow) => environmentName(row, variants.a));
 
@@ -214,8 +213,7 @@ describe('commands that end', () => {
     for (const url of [...redisUrls(closed), ...oddRedisUrls(closed)]) {
       const environment = { ...usable(), REPLAY_STORE: url };
       for (const command of [['config'], ['doctor', '--only', 'redis', '--timeout', '1']]) {
-        const { stdout, stderr } = await runCommand(command, environment);
-        expect.soft(`${stdout}${stderr}`, url).not.toMatch(new RegExp(mark, 'i'));
+        await expectUnmarked(command, environment);
       }
     }
   });
@@ -225,8 +223,7 @@ describe('commands that end', () => {
       for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy']) {
         const environment = { ...usable(), [name]: url };
         for (const command of [['config'], ['doctor', '--only', 'provider,tls', '--timeout', '1']]) {
-          const { stdout, stderr } = await runCommand(command, environment);
-          expect.soft(`${stdout}${stderr}`, `${name}=${url}`).not.toMatch(new RegExp(mark, 'i'));
+          await expectUnmarked(command, environment);
         }
       }
     }
@@ -252,8 +249,7 @@ describe('commands that end', () => {
       ['dev', '--upstream', url],
     ]) {
       const input = `curl -u user:${mark} -H 'Authorization: Bearer undefined' https://user:${mark}@api.example/`;
-      const { stdout, stderr } = await runCommand(args, usable(), input);
-      expect.soft(`${stdout}${stderr}`, args.join(' ')).not.toMatch(new RegExp(mark, 'i'));
+      await expectUnmarked(args, usable(), input);
     }
   });
 
@@ -261,10 +257,8 @@ describe('commands that end', () => {
     const issuer = `https://user:${mark}@id.example`;
     const open = [{ id: 'all', path: '/**', access: 'open' }];
     const odd = await write('odd.json', JSON.stringify({ issuers: { one: { issuer, jwksUri: issuer } }, rules: open }));
-    const cases = await write(
-      'cases.json',
-      JSON.stringify([{ method: 'GET', url: `https://user:${mark}@api.example/open`, expect: 'refused' }]),
-    );
+    const sample = { method: 'GET', url: `https://user:${mark}@api.example/open`, expect: 'refused' };
+    const cases = await write('cases.json', JSON.stringify([sample]));
     for (const args of [
       ['rules', 'check', odd],
       ['rules', 'test', rules, cases],
@@ -272,8 +266,7 @@ describe('commands that end', () => {
       ['doctor', '--only', 'rules', '--rules', odd],
       ['explain', '--rules', odd, '--url', `https://user:${mark}@api.example/open`],
     ]) {
-      const { stdout, stderr } = await runCommand(args, {}, 'Bearer undefined');
-      expect.soft(`${stdout}${stderr}`, args.join(' ')).not.toMatch(new RegExp(mark, 'i'));
+      await expectUnmarked(args, {}, 'Bearer undefined');
     }
   });
 });
@@ -312,13 +305,8 @@ describe('a running service', () => {
     }
     const { port } = new URL(service.url);
     const outside = ['--from-outside', `http://user:${mark}@127.0.0.1:${port}`];
-    const peers = [
-      '--peer',
-      `http://user:${mark}@127.0.0.1:${port}`,
-      '--peer',
-      `http://user:${mark}@127.0.0.1:${port}`,
-    ];
-    const seen = await runCommand(['doctor', ...outside, ...peers, '--timeout', '5'], usable());
+    const peer = ['--peer', `http://user:${mark}@127.0.0.1:${port}`];
+    const seen = await runCommand(['doctor', ...outside, ...peer, ...peer, '--timeout', '5'], usable());
     heard.push(seen.stdout, seen.stderr);
     expect(await service.stop()).toBe(0);
     await client.close();
@@ -346,12 +334,8 @@ describe('a running service', () => {
     const service = await startService({ environment: { ...(await secrets()), WORKERS: '2', DPOP_ENABLED: 'false' } });
     expectNoMark(await listen(service, await provider.sign(), undefined));
     const variant = { VARIANT: 'b', IdpDomain: domain ?? '', IdpApiIdentifier: audience ?? '' };
-    const { stdout, stderr, status } = await runCommand(['serve'], {
-      ...others,
-      ...variant,
-      PORT: '0',
-      ADMIN_PORT: 'off',
-    });
+    const environment = { ...others, ...variant, PORT: '0', ADMIN_PORT: 'off' };
+    const { stdout, stderr, status } = await runCommand(['serve'], environment);
     expect(status).toBe(69);
     expectNoMark(`${stdout}${stderr}`);
   });

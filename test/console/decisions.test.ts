@@ -34,13 +34,8 @@ describe('the decisions of serve', async () => {
     expect(answer.status).toBe(401);
     await stream.until(idOf(answer));
     const { decision, explanation, facts, refusal } = await findDecision(admin, idOf(answer), cookie);
-    expect(decision).toMatchObject({
-      method: 'GET',
-      route: '/api/private',
-      status: 401,
-      outcome: 'refused',
-      reason: 'invalid_audience',
-    });
+    const refused = { status: 401, outcome: 'refused', reason: 'invalid_audience' };
+    expect(decision).toMatchObject({ method: 'GET', route: '/api/private', ...refused });
     expect(explanation?.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({
       id: 'aud',
       reason: 'invalid_audience',
@@ -60,12 +55,9 @@ describe('the decisions of serve', async () => {
     const { decision, explanation } = await findDecision(admin, `allowed`, cookie);
     expect(decision).toMatchObject({ status: 200, outcome: 'allowed', scheme: 'Bearer' });
     expect(explanation?.verdict).toBe('admitted');
-    const verdictOf = (id: string) => explanation?.checks.find((check) => check.id === id)?.verdict;
-    expect(['certificate_presented', 'certificate', 'unbound_scheme'].map(verdictOf)).toEqual([
-      'skipped',
-      'skipped',
-      'pass',
-    ]);
+    const verdicts = Object.fromEntries(explanation?.checks.map(({ id, verdict }) => [id, verdict]) ?? []);
+    const expected = { certificate_presented: 'skipped', certificate: 'skipped', unbound_scheme: 'pass' };
+    expect(verdicts).toMatchObject(expected);
   });
 
   it('a refused request whose X-Request-Id is the id of another request → the id finds the other', async () => {
@@ -103,20 +95,13 @@ describe('the decisions of serve', async () => {
     }
     await stream.until(idOf(answers.none));
     const streamed = readDecisions(stream.text()).flatMap(({ decisions }) => decisions);
-    expect(streamed.find(({ id }) => id === idOf(answers.none))).toMatchObject({
-      outcome: 'other',
-      route: 'unmatched',
-      path: '/api/nowhere',
-    });
+    const other = { outcome: 'other', route: 'unmatched', path: '/api/nowhere' };
+    expect(streamed.find(({ id }) => id === idOf(answers.none))).toMatchObject(other);
 
     // Nothing that was sent comes out, streamed or asked for.
-    const details = await Promise.all(
-      streamed.map(({ id }) => send(admin, `/console/api/decisions/${id}`, { headers: cookie })),
-    );
-    const shown =
-      stream.text() +
-      details.map(({ body }) => body).join('') +
-      (await send(admin, '/console/api/state', { headers: cookie })).body;
+    const paths = [...streamed.map(({ id }) => `decisions/${id}`), 'state'];
+    const read = await Promise.all(paths.map((path) => send(admin, `/console/api/${path}`, { headers: cookie })));
+    const shown = stream.text() + read.map(({ body }) => body).join('');
     const secrets = [...bound.split('.'), ...dpop.split('.')].flatMap(windowsOf);
     expect(secrets.length).toBeGreaterThan(500);
     expect(secrets.filter((secret) => shown.includes(secret))).toEqual([]);
@@ -126,10 +111,7 @@ describe('the decisions of serve', async () => {
   it('the state: routes, keys, settings, what happened', async () => {
     const { json } = await send(admin, '/console/api/state', { headers: cookie });
     expect(json).toMatchObject({ command: 'serve', ready: true });
-    const { routes, keys, settings, notes } = json as Record<
-      'routes' | 'keys' | 'settings' | 'notes',
-      readonly unknown[]
-    >;
+    const { routes, keys, settings, notes } = json as Readonly<Record<string, readonly unknown[]>>;
     expect(routes).toContainEqual(
       expect.objectContaining({ path: '/api/private-scoped', access: 'token', needs: ['scope read:messages'] }),
     );

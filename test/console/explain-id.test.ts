@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand, runProcess } from '../support/command-runs.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
 import { makeKeyFolder, useConsole } from '../support/console-client.ts';
-import { type DevProcess, startDev } from '../support/dev-process.ts';
+import { startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
-async function explain(args: readonly string[], environment: Readonly<Record<string, string>>, start = runCommand) {
-  const { status: code, stdout, stderr } = await start(['explain', ...args], { NO_COLOR: '1', ...environment });
+async function explain(args: readonly string[], environment: Readonly<Record<string, string>>) {
+  const { status: code, stdout, stderr } = await runCommand(['explain', ...args], { NO_COLOR: '1', ...environment });
   return { code, stdout, stderr };
 }
 
@@ -23,13 +23,11 @@ describe('explain --id ID --admin URL', async () => {
     return answer.headers.get('x-request-id') ?? '';
   };
   const withKey = () => ({ CONSOLE_KEY_FILE: folder.file });
+  const ask = (id: string, ...args: readonly string[]) => explain(['--id', id, '--admin', admin, ...args], withKey());
 
   it('a call that was just refused: its reason, its cause, every check', async () => {
     for (let times = 0; times < 2; times++) {
-      const { code, stdout } = await explain(
-        ['--id', await refuse('https://api.example.test'), '--admin', admin],
-        withKey(),
-      );
+      const { code, stdout } = await ask(await refuse('https://api.example.test'));
       expect(code).toBe(1);
       expect(stdout).toMatch(/^refused: invalid_audience/);
       expect(stdout).toContain('IDP_AUDIENCE=https://api.example.test');
@@ -41,12 +39,12 @@ describe('explain --id ID --admin URL', async () => {
     const chosen = 'chosen-by-the-caller';
     const answer = await send(service.url, '/api/private', { headers: ['X-Request-Id', chosen] });
     const own = answer.headers.get('x-request-id') ?? '';
-    const found = await explain(['--id', chosen, '--admin', admin], withKey());
+    const found = await ask(chosen);
     expect(found.stdout).toMatch(/^refused: missing_credentials/);
     expect(found.stderr).toBe(
       `portcullis: found by the X-Request-Id that the caller chose, which another request can have too. The service's own id is ${own}.\n`,
     );
-    expect((await explain(['--id', own, '--admin', admin], withKey())).stderr).toBe('');
+    expect((await ask(own)).stderr).toBe('');
   });
 
   it('--console-key-file → no variable is needed; without --admin, the port of the settings', async () => {
@@ -59,10 +57,7 @@ describe('explain --id ID --admin URL', async () => {
       expect([code, stdout]).toEqual([1, expect.stringMatching(/^refused: invalid_audience/)]);
     }
     // The file of the flag, not the file of the variable.
-    const { code, stderr } = await explain(
-      ['--id', 'a', '--admin', admin, '--console-key-file', '/nowhere/at/all'],
-      withKey(),
-    );
+    const { code, stderr } = await ask('a', '--console-key-file', '/nowhere/at/all');
     expect([code, stderr]).toEqual([64, expect.stringContaining('there is no key')]);
     expect((await explain([...args, '--admin-port', 'off'], {})).code).toBe(64);
     expect((await explain([...args, '--port', 'x'], {})).stderr).toContain('the settings are not valid');
@@ -70,18 +65,10 @@ describe('explain --id ID --admin URL', async () => {
 
   it('--json and --expect → as without --id', async () => {
     const id = await refuse('urn:other');
-    const { code, stdout } = await explain(
-      ['--id', id, '--admin', admin, '--json', '--expect', 'invalid_audience'],
-      withKey(),
-      runProcess,
-    );
+    const { code, stdout } = await ask(id, '--json', '--expect', 'invalid_audience');
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({
-      version: 1,
-      verdict: 'refused',
-      reason: 'invalid_audience',
-      status: 401,
-    });
+    const expected = { version: 1, verdict: 'refused', reason: 'invalid_audience', status: 401 };
+    expect(JSON.parse(stdout)).toMatchObject(expected);
   });
 
   it.each([
@@ -91,12 +78,9 @@ describe('explain --id ID --admin URL', async () => {
     ['another host: the key would leave this one', ['--id', 'a', '--admin', 'http://example.com:9464'], /on this host/],
     ['a port where nobody listens', ['--id', 'a', '--admin', 'http://127.0.0.1:9'], /no response/],
   ])('%s → 64, and why', async (_, args, problem) => {
-    const { code, stderr } = await explain(
-      args.map((arg) => (arg === 'ADMIN' ? admin : arg)),
-      withKey(),
-    );
-    expect(code).toBe(64);
-    expect(stderr).toMatch(problem);
+    const given = args.map((arg) => (arg === 'ADMIN' ? admin : arg));
+    const { code, stderr } = await explain(given, withKey());
+    expect([code, stderr]).toEqual([64, expect.stringMatching(problem)]);
   });
 
   it('without the key, or with another one → 64', async () => {
@@ -111,27 +95,17 @@ describe('explain --id ID --admin URL', async () => {
 
   it('a service whose console is off → 64', async () => {
     const plain = await openVariant(findVariant('a'), provider);
-    try {
-      const { code, stderr } = await explain(['--id', 'a', '--admin', plain.adminUrl ?? ''], withKey());
-      expect([code, stderr]).toEqual([64, expect.stringContaining('CONSOLE=on')]);
-    } finally {
-      await plain.stop();
-    }
+    onTestFinished(async () => void (await plain.stop()));
+    const { code, stderr } = await explain(['--id', 'a', '--admin', plain.adminUrl ?? ''], withKey());
+    expect([code, stderr]).toEqual([64, expect.stringContaining('CONSOLE=on')]);
   });
 
-  describe('of dev', () => {
-    let dev: DevProcess;
-    beforeAll(async () => {
-      dev = await startDev();
-    });
-    afterAll(() => dev.stop());
-
-    it('without any setting: dev leaves the key in the cache folder', async () => {
-      const answer = await send(dev.url, '/api/private', { headers: bearer('undefined') });
-      const id = answer.headers.get('x-request-id') ?? '';
-      const { code, stdout } = await explain(['--id', id, '--admin', dev.adminUrl], dev.environment);
-      expect(code).toBe(1);
-      expect(stdout).toContain('a placeholder, not a token');
-    });
+  it('dev, without any setting: it leaves the key in the cache folder', async () => {
+    const dev = await startDev();
+    onTestFinished(async () => void (await dev.stop()));
+    const answer = await send(dev.url, '/api/private', { headers: bearer('undefined') });
+    const id = answer.headers.get('x-request-id') ?? '';
+    const { code, stdout } = await explain(['--id', id, '--admin', dev.adminUrl], dev.environment);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('a placeholder, not a token')]);
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import axe, { type AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listen, stop } from '../../tools/shared/network.js';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
@@ -114,8 +114,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     const { status } = await send(dev.url, '/api/private', { headers: ['Authorization', 'Bearer undefined'] });
     expect(status).toBe(401);
     await page
-      .getByRole('link', { name: 'placeholder' })
-      .or(page.getByRole('link', { name: 'opaque' }))
+      .getByRole('link', { name: /placeholder|opaque/ })
       .first()
       .click();
     const title = page.getByRole('region', { name: 'One decision' }).getByRole('heading', { level: 2 });
@@ -210,26 +209,27 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(new URL(page.url()).hash).toBe('#decisions');
   });
 
+  const paste = async (text: string, of = page): Promise<void> => {
+    await of.getByRole('textbox', { name: 'Token, curl command or request' }).fill(text);
+    await of.getByRole('button', { name: 'Explain' }).click();
+  };
+
   it('paste → explained; the text is in no storage', async () => {
     await openView('Paste');
-    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('Bearer undefined');
-    await page.getByRole('button', { name: 'Explain' }).click();
+    await paste('Bearer undefined');
     const result = page.getByRole('region', { name: 'Result' });
     await result.getByRole('heading', { name: /^Refused/ }).waitFor();
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H2');
     await result.getByText('Fix').first().waitFor();
-    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('one two three');
-    await page.getByRole('button', { name: 'Explain' }).click();
+    await paste('one two three');
     await page.getByRole('alert').waitFor();
     const commands = `curl '${dev.url}/api/private' ;\ncurl '${dev.url}/api/private-scoped' -H 'Authorization: Bearer x'`;
-    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill(commands);
-    await page.getByRole('button', { name: 'Explain' }).click();
+    await paste(commands);
     await result.getByText('GET /api/private', { exact: true }).waitFor();
     await expect.poll(() => page.evaluate('document.activeElement.textContent')).toMatch(/^2 requests/);
     expect(await result.locator('article .plain').first().textContent()).toBe('GET /api/private-scoped');
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
-    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill(`curl '${dev.url}/api/public'`);
-    await page.getByRole('button', { name: 'Explain' }).click();
+    await paste(`curl '${dev.url}/api/public'`);
     await result.getByText('The route is open to all: tokens are ignored.').waitFor();
     await openView('Decisions');
     await openView('Paste');
@@ -283,13 +283,11 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await expect.poll(focused).toBe('Status 401');
     // Every focused element has a visible outline.
     const rings: unknown[] = [];
+    const ring =
+      'getComputedStyle(document.activeElement).outlineStyle + document.activeElement.outerHTML.slice(0, 80)';
     for (let tabs = 0; tabs < 8; tabs++) {
       await own.keyboard.press('Tab');
-      rings.push(
-        await own.evaluate(
-          'getComputedStyle(document.activeElement).outlineStyle + document.activeElement.outerHTML.slice(0, 80)',
-        ),
-      );
+      rings.push(await own.evaluate(ring));
     }
     expect(rings.filter((style) => /^none<(?!body)/.test(String(style)))).toEqual([]);
     expect(keyboard.problems).toEqual([]);
@@ -311,9 +309,8 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.page.getByRole('heading', { name: 'Decisions' }).waitFor();
     await own.page.evaluate(axe.source);
     const check = async (view: string): Promise<void> => {
-      const { violations } = (await own.page.evaluate(
-        'axe.run(document, { resultTypes: ["violations"] })',
-      )) as AxeResults; // what axe gives
+      const run = 'axe.run(document, { resultTypes: ["violations"] })';
+      const { violations } = (await own.page.evaluate(run)) as AxeResults; // what axe gives
       const found = violations.map(({ id, nodes }) => `${view}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
       expect(found).toEqual([]);
       expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
@@ -331,8 +328,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.page.locator('.tried .decisive:visible').waitFor();
     await check('tried');
     await own.page.getByRole('link', { name: 'Paste' }).click();
-    await own.page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('Bearer undefined');
-    await own.page.getByRole('button', { name: 'Explain' }).click();
+    await paste('Bearer undefined', own.page);
     await own.page.locator('.decisive').waitFor();
     await check('paste');
     await own.page.getByRole('link', { name: 'Configuration' }).click();
@@ -359,9 +355,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
 
   it('foreign page, even on this host → can neither post, read nor frame', async () => {
     const foreign = createServer((_, response) => {
-      response
-        .writeHead(200, { 'content-type': 'text/html' })
-        .end('<!doctype html><title>foreign</title><body></body>');
+      response.setHeader('content-type', 'text/html').end('<!doctype html><title>foreign</title><body></body>');
     });
     const port = await listen(foreign);
     const console = new URL(dev.adminUrl).origin;
@@ -431,57 +425,44 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   });
 });
 
-describe('the console of serve after a restart', needs('chromium'), () => {
-  it('same port, other process → banner with the command for a new link, old rows marked', async () => {
+describe('the page of serve', needs('chromium'), () => {
+  /** Opens a service with its console, and its page. */
+  async function open() {
     const folder = await makeKeyFolder();
-    const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
-    let service = await openService({ environment });
-    const admin = service.adminUrl ?? '';
-    const browser = await startBrowser();
-    try {
-      const { page } = await openPage(browser, `${admin}/console?key=${await folder.readKey()}`);
-      await page.waitForURL('**/console');
-      await send(service.url, '/api/private');
-      await page.locator('.list').getByRole('link', { name: 'missing_credentials' }).waitFor();
-      expect(await page.getByRole('navigation').getByRole('link').allTextContents()).not.toContain('Try it');
-      await page.getByText('serve', { exact: true }).waitFor();
-      await service.stop();
-      service = await openService({ environment: { ...environment, ADMIN_PORT: new URL(admin).port } });
-      await page.getByText('The service was restarted, or').waitFor();
-      expect(await page.locator('.list ol .why').allTextContents()).toEqual([
-        'missing_credentials (before the restart)',
-      ]);
-      const command = await page.getByRole('region', { name: 'Command that prints the new link' }).textContent();
-      const link = execFileSync('sh', ['-c', command ?? ''], { encoding: 'utf8' }).trim();
-      await page.goto(link);
-      await page.waitForURL('**/console');
-      await page.getByText('No requests yet').waitFor();
-    } finally {
-      await browser.close();
-      await service.stop();
-      await folder.close();
-    }
-  });
-});
-
-describe('the page of a service on another port', needs('chromium'), () => {
-  it('stopped service → a command with PORT', async () => {
-    const folder = await makeKeyFolder();
+    onTestFinished(folder.close);
     const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
     const service = await openService({ environment });
     const browser = await startBrowser();
-    try {
-      const { page } = await openPage(browser, `${service.adminUrl}/console?key=${await folder.readKey()}`);
-      await page.getByText('serve', { exact: true }).waitFor();
-      await service.stop();
-      await page.getByText('was restarted on another port.').waitFor();
-      const command = page.getByRole('region', { name: 'Command that prints the new link' });
-      expect(await command.textContent()).toContain('"http://127.0.0.1:PORT/console?key=');
-    } finally {
-      await browser.close();
-      await service.stop();
-      await folder.close();
-    }
+    onTestFinished(() => browser.close());
+    const { page } = await openPage(browser, `${service.adminUrl}/console?key=${await folder.readKey()}`);
+    await page.getByText('serve', { exact: true }).waitFor();
+    const command = page.getByRole('region', { name: 'Command that prints the new link' });
+    return { environment, service, page, command };
+  }
+
+  it('restart on the same port → banner with the command for a new link, old rows marked', async () => {
+    const { environment, service, page, command } = await open();
+    await send(service.url, '/api/private');
+    await page.locator('.list').getByRole('link', { name: 'missing_credentials' }).waitFor();
+    expect(await page.getByRole('navigation').getByRole('link').allTextContents()).not.toContain('Try it');
+    await service.stop();
+    const { port } = new URL(service.adminUrl ?? '');
+    const other = await openService({ environment: { ...environment, ADMIN_PORT: port } });
+    onTestFinished(async () => void (await other.stop()));
+    await page.getByText('The service was restarted, or').waitFor();
+    const rows = await page.locator('.list ol .why').allTextContents();
+    expect(rows).toEqual(['missing_credentials (before the restart)']);
+    const text = await command.textContent();
+    await page.goto(execFileSync('sh', ['-c', text ?? ''], { encoding: 'utf8' }).trim());
+    await page.waitForURL('**/console');
+    await page.getByText('No requests yet').waitFor();
+  });
+
+  it('stopped service → a command with PORT', async () => {
+    const { service, page, command } = await open();
+    await service.stop();
+    await page.getByText('was restarted on another port.').waitFor();
+    expect(await command.textContent()).toContain('"http://127.0.0.1:PORT/console?key=');
   });
 });
 

@@ -21,20 +21,10 @@ export interface Bend {
   hangs?: boolean;
 }
 
-/** A provider over TLS whose documents can be bent. */
-export interface BentProvider {
-  readonly issuer: string;
-  readonly domain: string;
-  readonly caFile: string;
-  /** A published key. */
-  readonly jwk: object;
-  /** What is wrong from now on. */
-  bend: Bend;
-  close(): Promise<void>;
-}
+export type BentProvider = Awaited<ReturnType<typeof startBentProvider>>;
 
-/** Starts it on a free loopback port; `validity` of its certificate. */
-export async function startBentProvider(validity?: TestValidity): Promise<BentProvider> {
+/** Starts a provider over TLS whose documents can be bent, on a free loopback port; `validity` of its certificate. */
+export async function startBentProvider(validity?: TestValidity) {
   const certificates = await createTestCertificates(validity);
   const caFile = join(makeFolder('bent'), 'ca.pem');
   writeFileSync(caFile, certificates.ca);
@@ -46,7 +36,7 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
       jwksUri = `${own}jwks`,
       lead = 0,
       keys = [jwk],
-      hangs = false,
+      hangs,
       metadata,
       introspection,
     } = provider.bend;
@@ -62,13 +52,7 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
   });
   const port = await listen(server);
   const own = `https://localhost:${port}/`;
-  const provider: BentProvider = {
-    issuer: own,
-    domain: `localhost:${port}`,
-    caFile,
-    jwk,
-    bend: {},
-    close: () => stop(server),
-  };
+  const bend: Bend = {}; // what is wrong from now on
+  const provider = { issuer: own, domain: `localhost:${port}`, caFile, jwk, bend, close: () => stop(server) };
   return provider;
 }

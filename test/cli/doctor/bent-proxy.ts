@@ -21,14 +21,8 @@ export interface ProxyBend {
   readonly tls?: TestCertificates;
 }
 
-export interface BentProxy {
-  /** `http://127.0.0.1:<port>`, or `https://localhost:<port>`. */
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /** Starts a reverse proxy in front of an origin, on a free loopback port. Host is passed on. */
-export async function startBentProxy(target: string, bend: ProxyBend): Promise<BentProxy> {
+export async function startBentProxy(target: string, bend: ProxyBend) {
   const { strips = [], sets = {}, answers = [], answerStatus = 405, prefix = '', elsewhere = {}, tls } = bend;
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { method = 'GET', url = '/' } = incoming;
@@ -36,21 +30,16 @@ export async function startBentProxy(target: string, bend: ProxyBend): Promise<B
     if (!url.startsWith(prefix)) return void outgoing.writeHead(404).end();
     const headers = { ...incoming.headers, ...sets };
     for (const name of strips) delete headers[name];
-    const sent = request(
-      new URL(url.slice(prefix.length), elsewhere[url] ?? target),
-      { method, headers, agent: false },
-      (response) => {
-        outgoing.writeHead(response.statusCode ?? 502, response.headers);
-        response.pipe(outgoing);
-      },
-    );
+    const to = new URL(url.slice(prefix.length), elsewhere[url] ?? target);
+    const sent = request(to, { method, headers, agent: false }, (response) => {
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
     sent.once('error', () => outgoing.destroy());
     sent.end();
   };
   const server = tls === undefined ? createServer(pass) : createTlsServer({ cert: tls.cert, key: tls.key }, pass);
   const port = await listen(server);
-  return {
-    url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
-    close: () => stop(server),
-  };
+  const url = tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`;
+  return { url, close: () => stop(server) };
 }

@@ -73,6 +73,12 @@ const rules =
 const open = (id: string, path: string): object => ({ id, path, access: 'open' });
 const ruleText = (...list: readonly object[]): string => JSON.stringify({ issuers: {}, rules: list });
 
+const set =
+  (read: Settings | ((workshop: Workshop) => Settings | Promise<Settings>)) =>
+  async (workshop: Workshop): Promise<SetUp> => ({
+    settings: typeof read === 'function' ? await read(workshop) : read,
+  });
+
 /** A service behind a proxy. */
 const proxied =
   (
@@ -112,7 +118,11 @@ const redis =
     await server.command(...command);
     return { settings: { REPLAY_STORE: server.url } };
   };
+const awayRedis = (scheme: string, path = '') =>
+  set(async () => ({ REPLAY_STORE: `${scheme}://127.0.0.1:${await findFreePort()}${path}` }));
 const program = 'redis-server';
+
+const elsewhere = { EXTERNAL_URL: 'https://api.example' };
 
 /** Deployments in which something around a healthy provider is wrong. */
 export const brokenDeployments: readonly BrokenSetUp[] = [
@@ -142,13 +152,7 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
     'EXTERNAL_URL is another host',
     'url_differs',
     /^EXTERNAL_URL=http:\/\/127\.0\.0\.1:\d+, with the prefix/,
-    proxied(
-      {},
-      {
-        running: { EXTERNAL_URL: 'https://api.example' },
-        settings: { EXTERNAL_URL: 'https://api.example' },
-      },
-    ),
+    proxied({}, { running: elsewhere, settings: elsewhere }),
   ],
   [
     'the proxy strips a prefix',
@@ -156,12 +160,7 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
     /EXTERNAL_URL=.*\/v1/,
     proxied({ prefix: '/v1' }, { path: '/v1/api/private' }),
   ],
-  [
-    'the proxy removes Authorization',
-    'authorization_stripped',
-    /CGIPassAuth On/,
-    proxied({ strips: ['authorization'] }),
-  ],
+  ['the proxy removes Authorization', 'authorization_stripped', /CGIPassAuth/, proxied({ strips: ['authorization'] })],
   ['the proxy removes DPoP', 'dpop_stripped', /DPoP header/, proxied({ strips: ['dpop'] })],
   ['the proxy refuses OPTIONS', 'preflight_refused', /pass OPTIONS/, proxied({ answers: ['OPTIONS'] })],
   [
@@ -176,22 +175,12 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
     /Start the service, or correct host and port/,
     async () => ({ args: ['--from-outside', `http://127.0.0.1:${await findFreePort()}`] }),
   ],
-  [
-    'Redis behind sentinels is unreachable',
-    'redis_unreachable',
-    /REPLAY_STORE/,
-    async () => ({ settings: { REPLAY_STORE: `redis+sentinel://127.0.0.1:${await findFreePort()}/gate` } }),
-  ],
-  [
-    'a cluster of Redis is unreachable',
-    'redis_unreachable',
-    /REPLAY_STORE/,
-    async () => ({ settings: { REPLAY_STORE: `redis+cluster://127.0.0.1:${await findFreePort()}` } }),
-  ],
+  ['unreachable Redis behind sentinels', 'redis_unreachable', /REPLAY_STORE/, awayRedis('redis+sentinel', '/gate')],
+  ['unreachable cluster of Redis', 'redis_unreachable', /REPLAY_STORE/, awayRedis('redis+cluster')],
   ['Redis is a read-only replica', 'redis_readonly', /master|primary/i, redis('REPLICAOF', '127.0.0.1', '1'), program],
   ['Redis is full', 'redis_full', /maxmemory/, redis('CONFIG', 'SET', 'maxmemory', '1'), program],
   [
-    'the user of Redis has no EVAL',
+    'Redis without EVAL',
     'redis_permissions',
     /eval/i,
     redis('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
@@ -209,10 +198,10 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
     program,
   ],
   [
-    'Redis is slower than REPLAY_TIMEOUT',
+    'slow Redis',
     'redis_slow',
     /REPLAY_TIMEOUT/,
-    async () => ({ settings: { REPLAY_STORE: (await startImpostor(answerCheck)).url } }),
+    set(async () => ({ REPLAY_STORE: (await startImpostor(answerCheck)).url })),
   ],
 ];
 
@@ -235,14 +224,12 @@ const publicJwk = (key: { readonly publicKey: { export(options: { readonly forma
   key.publicKey.export({ format: 'jwk' });
 const rsa = (bits: number) => generateKeyPairSync('rsa', { modulusLength: bits });
 
+const place = /Correct host and port in IDP_DOMAIN/;
+const signatures = /Publish a key for signatures/;
+
 /** Providers that are wrongly set up, or are addressed wrongly. */
 export const brokenProviders: readonly BrokenSetUp[] = [
-  [
-    'private authority',
-    'certificate_untrusted',
-    /NODE_EXTRA_CA_CERTS=/,
-    async () => ({ settings: { NODE_EXTRA_CA_CERTS: '' } }),
-  ],
+  ['private authority', 'certificate_untrusted', /NODE_EXTRA_CA_CERTS=/, set({ NODE_EXTRA_CA_CERTS: '' })],
   [
     'certificate for another name',
     'certificate_name',
@@ -260,27 +247,13 @@ export const brokenProviders: readonly BrokenSetUp[] = [
     'port of plain HTTP',
     'plain_http',
     /HTTPS port/,
-    async (workshop) => ({
-      settings: {
-        IDP_DOMAIN: `localhost:${await listenOn(
-          workshop,
-          createServer((_, response) => response.end()),
-        )}`,
-      },
+    set(async (workshop) => {
+      const server = createServer((_, response) => response.end());
+      return { IDP_DOMAIN: `localhost:${await listenOn(workshop, server)}` };
     }),
   ],
-  [
-    'wrong port',
-    'provider_unreachable',
-    /Correct host and port in IDP_DOMAIN/,
-    async () => ({ settings: { IDP_DOMAIN: `localhost:${await findFreePort()}` } }),
-  ],
-  [
-    'host name that does not exist',
-    'provider_unreachable',
-    /Correct host and port in IDP_DOMAIN/,
-    async () => ({ settings: { IDP_DOMAIN: 'idp.invalid' } }),
-  ],
+  ['wrong port', 'provider_unreachable', place, set(async () => ({ IDP_DOMAIN: `localhost:${await findFreePort()}` }))],
+  ['host name that does not exist', 'provider_unreachable', place, set({ IDP_DOMAIN: 'idp.invalid' })],
   ['hangs', 'provider_unreachable', /network/, bend({ hangs: true }, {}, ['--timeout', '2'])],
   [
     'behind a dead outbound proxy',
@@ -288,12 +261,7 @@ export const brokenProviders: readonly BrokenSetUp[] = [
     /Correct HTTPS_PROXY.* exempt the provider in NO_PROXY/,
     async () => ({ settings: { HTTPS_PROXY: `http://127.0.0.1:${await findFreePort()}` } }),
   ],
-  [
-    'internal name as issuer',
-    'issuer_differs',
-    /^IDP_DOMAIN=public\.example/,
-    bend({ issuer: 'https://public.example/' }),
-  ],
+  ['internal name as issuer', 'issuer_differs', /^IDP_DOMAIN=public\./, bend({ issuer: 'https://public.example/' })],
   [
     'issuer with a path',
     'issuer_differs',
@@ -336,21 +304,16 @@ export const brokenProviders: readonly BrokenSetUp[] = [
     }),
   ],
   [
-    'keys for encryption only',
+    'keys for encryption',
     'no_usable_key',
-    /Publish a key for signatures/,
+    signatures,
     bend({ keys: published({ ...publicJwk(rsa(2048)), use: 'enc' }) }),
   ],
   [
     'RSA key of 1024 bits',
     'no_usable_key',
-    /Publish a key for signatures/,
+    signatures,
     bend({ keys: published({ ...publicJwk(rsa(1024)), use: 'sig' }) }),
   ],
-  [
-    'shared secret as key',
-    'no_usable_key',
-    /Publish a key for signatures/,
-    bend({ keys: published({ kty: 'oct', k: 'AAAA', alg: 'HS256' }) }),
-  ],
+  ['shared secret', 'no_usable_key', signatures, bend({ keys: published({ kty: 'oct', k: 'AAAA', alg: 'HS256' }) })],
 ];

@@ -24,6 +24,15 @@ async function writeRules(issuer: object, more: object = {}): Promise<Readonly<R
   return { RULES, NODE_EXTRA_CA_CERTS: provider.caFile };
 }
 
+/** The endpoint responds to the client with this. */
+async function respond(document: object, status: number) {
+  const { provider, folder } = workshop;
+  provider.bend = { introspection: { document, status } };
+  const clientSecretFile = join(folder, 'secret');
+  await writeFile(clientSecretFile, 's3cret');
+  return { endpoint: `${provider.issuer}introspect`, clientId: 'gate', clientSecretFile };
+}
+
 it('rules with their own algorithms, and a proxy with Date and Age of a cache → healthy', async () => {
   workshop.provider.bend = publish('ed25519', 'EdDSA');
   const environment = await writeRules({ algorithms: ['EdDSA'] });
@@ -43,10 +52,7 @@ it.each([
   [{ error: 'invalid_client' }, 401, ['introspection_failed']],
   [{}, 200, ['introspection_failed']],
 ])('introspection that responds with %j and %i → %j', async (document, status, expected) => {
-  workshop.provider.bend = { introspection: { document, status } };
-  await writeFile(join(workshop.folder, 'secret'), 's3cret');
-  const endpoint = `${workshop.provider.issuer}introspect`;
-  const introspection = { endpoint, clientId: 'gate', clientSecretFile: join(workshop.folder, 'secret') };
+  const introspection = await respond(document, status);
   const { findings } = await runDoctor(['--only', 'provider'], await writeRules({ introspection }));
   expect(namesOf(findings)).toEqual(expected);
 });
@@ -61,11 +67,7 @@ it.each<readonly [object, number, RegExp | undefined]>([
   [{ error: 'invalid_scope' }, 403, /Correct "scopes"/],
   [{}, 404, /Compare the address/],
 ])('a token exchange that responds with %j and %i → accepted, or its fix', async (document, status, fix) => {
-  workshop.provider.bend = { introspection: { document, status } };
-  await writeFile(join(workshop.folder, 'secret'), 's3cret');
-  const endpoint = `${workshop.provider.issuer}introspect`;
-  const clientSecretFile = join(workshop.folder, 'secret');
-  const orders = { issuer: 'main', clientId: 'gate', clientSecretFile, audience: 'o', endpoint };
+  const orders = { ...(await respond(document, status)), issuer: 'main', audience: 'o' };
   const { findings } = await runDoctor(['--only', 'provider'], await writeRules({}, { exchanges: { orders } }));
   expect(namesOf(findings)).toEqual(fix === undefined ? [] : ['exchange_failed']);
   const last = findings.at(-1);
@@ -111,23 +113,21 @@ it('a token without sid → logout_without_session; with sid → ok', async () =
 it('a fix names ISSUER if that is set, not IDP_DOMAIN', async () => {
   const { provider } = workshop;
   provider.bend = { issuer: 'https://public.example/' };
-  const { findings } = await runDoctor(['--only', 'provider'], {
-    ...{ ISSUER: provider.issuer, IDP_AUDIENCE: 'a', NODE_EXTRA_CA_CERTS: provider.caFile },
-  });
+  const environment = { ISSUER: provider.issuer, IDP_AUDIENCE: 'a', NODE_EXTRA_CA_CERTS: provider.caFile };
+  const { findings } = await runDoctor(['--only', 'provider'], environment);
   expect(findings[0]?.fix).toMatch(/^ISSUER=https:\/\/public\.example\//);
 });
 
 it('a server that responds with an open page, 429 or 502 → its own problem', async () => {
-  const proxy = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 502 });
-  const open = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 200 });
-  const limited = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus: 429 });
-  const run = async (url: string) => {
-    const { status, findings } = await runDoctor(['--only', 'url', '--from-outside', url], {});
-    return [status, ...namesOf(findings)];
-  };
-  expect(await run(`${proxy.url}/api`)).toEqual([1, 'url_unreachable']);
-  expect(await run(`${open.url}/api`)).toEqual([1, 'url_open']);
-  expect(await run(open.url)).toEqual([0, 'url_open']);
-  expect(await run(`${limited.url}/api`)).toEqual([0, 'url_limited']);
-  await Promise.all([proxy.close(), open.close(), limited.close()]);
+  for (const [answerStatus, path, ...expected] of [
+    [502, '/api', 1, 'url_unreachable'],
+    [200, '/api', 1, 'url_open'],
+    [200, '', 0, 'url_open'],
+    [429, '/api', 0, 'url_limited'],
+  ] as const) {
+    const { url, close } = await startBentProxy('http://127.0.0.1:1', { answers: ['GET'], answerStatus });
+    const { status, findings } = await runDoctor(['--only', 'url', '--from-outside', `${url}${path}`], {});
+    await close();
+    expect([status, ...namesOf(findings)]).toEqual(expected);
+  }
 });
