@@ -100,8 +100,7 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
   });
   const observed = parts.observe({ app, refuse, settings, watch, findServer: () => servers.all() });
   return {
-    ...observed,
-    ...(mode === 'proxy' && { onUpgrade: observed.serveUpgrade }),
+    http: { ...observed, ...(mode === 'proxy' && { onUpgrade: observed.serveUpgrade }) },
     readiness: () =>
       parts.completeReadiness(
         describeReadiness({

@@ -1,6 +1,6 @@
 import type { DpopMode } from '../core/http/credentials.ts';
-import type { ReadExternalUrl } from '../core/http/external-url.ts';
-import type { Refused } from '../core/refused.ts';
+import type { ExternalUrl, ReadExternalUrl } from '../core/http/external-url.ts';
+import { Refused } from '../core/refused.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
 import type { Answer, Exchange, HeaderList, Route } from '../server/http/exchange.ts';
@@ -11,13 +11,20 @@ export interface AppOptions {
   readonly mode: DpopMode;
   readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;
-  readonly version: string;
 }
 
 export type Respond = (exchange: Exchange) => Answer | Refused | Promise<Answer>;
 
 export interface AppRoute extends Route {
   readonly respond: Respond;
+}
+
+/** Responds by the URL that the client used. RFC 9112 §3.2: an invalid Host is refused even if the URL is not used. */
+export function respondBy(readExternalUrl: ReadExternalUrl, answer: (url: ExternalUrl) => Answer): Respond {
+  return ({ request, connection }) => {
+    const url = readExternalUrl(request, connection);
+    return url instanceof Refused ? url : answer(url);
+  };
 }
 
 export const json: HeaderList = ['content-type', 'application/json'];

@@ -1,4 +1,3 @@
-import type { ReadExternalUrl } from '../core/http/external-url.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
 import { errorBodyFormats } from '../core/refusal/error-body.ts';
@@ -20,9 +19,10 @@ import {
 } from '../server/http/exchange.ts';
 import { nameSettings } from '../server/settings/setting-names.ts';
 import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoints.ts';
-import { type AppOptions, json, type Respond } from './app-route.ts';
+import { type AppOptions, json, type Respond, respondBy } from './app-route.ts';
 import { type Cors, createCors, openCors } from './cors.ts';
 import { documentationRoutes } from './docs/documentation.ts';
+import { docsPaths } from './served.ts';
 
 /** One in eight responses is cached. */
 const keptOf = 8;
@@ -80,7 +80,7 @@ export function createApp(options: AppOptions): App {
   function respondTo(endpoint: Endpoint): Respond {
     if (endpoint.access !== 'open') return protect(endpoint);
     const answer = createAnswer(200, json, JSON.stringify(endpoint.body));
-    return answerWith(answer, readExternalUrl);
+    return respondBy(readExternalUrl, () => answer);
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
@@ -124,14 +124,6 @@ function addCors(app: App, findCors: (target: string) => Cors | undefined): App 
   };
 }
 
-/** A constant response. RFC 9112 §3.2: an invalid Host is refused even if it is not used. */
-function answerWith(answer: Answer, readExternalUrl: ReadExternalUrl): Respond {
-  return ({ request, connection }) => {
-    const url = readExternalUrl(request, connection);
-    return url instanceof Refused ? url : answer;
-  };
-}
-
 /** RFC 9728 §2. `resource` is the audience, which a client names in its token request (RFC 8707). */
 function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): Respond {
   const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
@@ -144,11 +136,8 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
     ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),
     dpop_bound_access_tokens_required: mode === 'required',
   };
-  return ({ request, connection }) => {
-    const url = readExternalUrl(request, connection);
-    if (url instanceof Refused) return url;
-    const { origin, prefix } = url;
-    const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
+  return respondBy(readExternalUrl, ({ origin, prefix }) => {
+    const links = settings.docs && { resource_documentation: `${origin}${prefix}${docsPaths.page}` };
     return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
-  };
+  });
 }

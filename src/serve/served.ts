@@ -1,6 +1,6 @@
 import type { ResourceRequest } from '../core/http/request.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
-import { createRouter, maxHeaderBytes, type Route } from '../server/http/exchange.ts';
+import { createRouter, maxHeaderBytes } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
 
@@ -10,16 +10,10 @@ export const docsPaths = { document: '/openapi.json', page: '/docs' } as const;
 /** Endpoints for events have credentials of their own, or none. */
 const ofEvents = /^(?:\/backchannel-logout$|\/shared-signals\/)/;
 
-interface Served extends Route {
-  readonly access: Endpoint['access'];
-}
-
 /** Bytes of the target and the headers, which have one limit. */
 function measureHead({ url, target = url, headers }: ResourceRequest): number {
-  return [...(headers.entries?.() ?? [])].reduce(
-    (sum, [name, value]) => sum + name.length + value.length,
-    target.length,
-  );
+  const lengths = Array.from(headers.entries?.() ?? [], ([name, value]) => name.length + value.length);
+  return lengths.reduce((sum, length) => sum + length, target.length);
 }
 
 /**
@@ -27,10 +21,11 @@ function measureHead({ url, target = url, headers }: ResourceRequest): number {
  * status of its response if it serves no such request; `undefined` for an endpoint for events.
  */
 export function createFindAccess({ variant, docs, corsOrigins }: Pick<Settings, 'variant' | 'docs' | 'corsOrigins'>) {
-  const open = [metadataPath, ...(docs ? Object.values(docsPaths) : [])].map(
-    (path): Served => ({ path, access: 'open' }),
-  );
-  const findRoute = createRouter([...variant.endpoints, ...open]);
+  const open = [metadataPath, ...(docs ? Object.values(docsPaths) : [])];
+  const findRoute = createRouter<Pick<Endpoint, 'path' | 'access'>>([
+    ...variant.endpoints,
+    ...open.map((path) => ({ path, access: 'open' }) as const),
+  ]);
   return (request: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | 431 | undefined => {
     const { method, url, target = url } = request;
     if (measureHead(request) > maxHeaderBytes) return 431;

@@ -1,10 +1,8 @@
 import { createReadExternalUrl } from '../core/http/external-url.ts';
-import { version } from '../core/version.ts';
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
 import { describeReadyKeys } from '../server/keys/open-keys.ts';
-import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
 import { openResourceServer, readDpop } from '../server/process/open-resource-server.ts';
@@ -24,23 +22,22 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const domainName = variant.names.domain;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer, { jwksUri });
-  if (keys === undefined) warnOfScheme(log, domainName);
+  if (keys === undefined) {
+    log.write('warn', 'domain_has_scheme', {
+      setting: domainName,
+      effect: 'every access token is refused as invalid_issuer',
+      fix: `Remove "https://" from ${domainName}: it is only the host of the provider.`,
+    });
+  }
   const noIssuer = `none: ${domainName} has a scheme; remove "https://"`;
 
   const parts = openServiceParts(options);
   const { mode } = readDpop(settings);
   const issuers = keys === undefined || issuer === undefined ? [] : [{ issuer, keys: keys.set }];
   const resourceServer = openResourceServer(settings, { from: 'settings', issuers }, parts.means);
-  const app = createApp({
-    settings,
-    mode,
-    resourceServer,
-    readExternalUrl: createReadExternalUrl({
-      trust: settings.trustProxy,
-      ...(settings.externalUrl !== '' && { pinned: settings.externalUrl }),
-    }),
-    version,
-  });
+  const { trustProxy: trust, externalUrl: pinned } = settings;
+  const readExternalUrl = createReadExternalUrl({ trust, ...(pinned !== '' && { pinned }) });
+  const app = createApp({ settings, mode, resourceServer, readExternalUrl });
 
   registerCacheMetrics(metrics, resourceServer);
   const findAccess = createFindAccess(settings);
@@ -57,8 +54,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     resourceServer.describeRefusal(error, request, { connection }),
   );
   return {
-    ...parts.observe({ app, refuse, watch, findServer: () => resourceServer }),
-    routes: () => describeEndpoints(variant.endpoints),
+    http: parts.observe({ app, refuse, watch, findServer: () => resourceServer }),
+    routes: () => variant.endpoints.map(describeEndpoint),
     readiness: () => {
       const away = isReplayUnreachable(replay);
       const loading = options.revocations?.status().loaded === false;
@@ -78,23 +75,18 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   };
 }
 
-function warnOfScheme(log: Log, name: string): void {
-  log.write('warn', 'domain_has_scheme', {
-    setting: name,
-    effect: 'every access token is refused as invalid_issuer',
-    fix: `Remove "https://" from ${name}: it is only the host of the provider.`,
-  });
-}
-
-function describeEndpoints(endpoints: readonly Endpoint[]): readonly RouteView[] {
-  return endpoints.map(({ path, access }) => ({
+function describeEndpoint({ path, access }: Endpoint): RouteView {
+  const isOpen = access === 'open';
+  const needs = describePolicy(isOpen ? {} : access);
+  const methods = ['GET', 'HEAD'];
+  return {
     id: path,
     kind: 'route',
     path,
     hosts: [],
-    methods: ['GET', 'HEAD'],
-    access: access === 'open' ? 'open' : 'token',
+    methods,
+    access: isOpen ? 'open' : 'token',
     mode: 'enforce',
-    ...describePolicy(access === 'open' ? {} : access),
-  }));
+    ...needs,
+  };
 }

@@ -38,7 +38,6 @@ function open(endpoints: readonly Endpoint[], resourceServer: ResourceServer): A
     mode: 'off',
     resourceServer,
     readExternalUrl: createReadExternalUrl({ trust: 'none' }),
-    version: '0.0.0',
   });
 }
 

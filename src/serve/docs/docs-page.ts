@@ -73,11 +73,9 @@ ${articles.join('\n')}
 }
 
 function describeScopes(scopes: readonly string[]): string {
-  const [noun, names] = [
-    scopes.length === 1 ? 'scope' : 'scopes',
-    scopes.map((scope) => `<code>${escapeHtml(scope)}</code>`),
-  ];
-  return scopes.length === 0 ? 'a valid access token' : `a valid access token with the ${noun} ${names.join(' ')}`;
+  if (scopes.length === 0) return 'a valid access token';
+  const names = scopes.map((scope) => `<code>${escapeHtml(scope)}</code>`).join(' ');
+  return `a valid access token with the ${scopes.length === 1 ? 'scope' : 'scopes'} ${names}`;
 }
 
 function escapeHtml(text: string): string {

@@ -108,25 +108,18 @@ function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiS
 }
 
 function refusalResponse(status: number, rows: readonly Failure[], errorBody: ErrorBodyFormat): Json {
-  const bodies = rows.map(({ error, description }) =>
-    errorBody({ status, error: error ?? 'unauthorized', description }),
+  const { contentType } = errorBody({ status, description: '' });
+  const bodies = rows.map(
+    ({ error, description }) => errorBody({ status, error: error ?? 'unauthorized', description }).body,
   );
+  const examples = [...new Set(bodies)].map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }]);
   const challenged = status === 401 || status === 403;
-  const [first] = bodies;
-  const unique = [...new Set(bodies.map(({ body }) => body))];
   return {
     description: [...new Set(rows.map(({ error }) => error ?? 'no credentials'))].join(', '),
     ...(challenged && {
       headers: { 'WWW-Authenticate': { description: 'Requirements of the endpoint.', schema: { type: 'string' } } },
     }),
     ...(status === 503 && { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } }),
-    ...(first !== undefined && {
-      content: {
-        [first.contentType]: {
-          schema: { type: 'object' },
-          examples: Object.fromEntries(unique.map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }])),
-        },
-      },
-    }),
+    content: { [contentType]: { schema: { type: 'object' }, examples: Object.fromEntries(examples) } },
   };
 }

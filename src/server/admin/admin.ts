@@ -1,5 +1,6 @@
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { isIP } from 'node:net';
+import { attempt } from '../../core/attempt.ts';
 import type { ErrorBodyFormat } from '../../core/refusal/error-body.ts';
 import {
   type Answer,
@@ -27,20 +28,17 @@ export function addDegraded(readiness: Readiness, problems: Readonly<Record<stri
   return { ...readiness, checks: { ...checks, ...problems }, degraded: [...degraded, ...names] };
 }
 
-export interface AdminSources {
-  readonly readiness: () => Readiness | Promise<Readiness>;
-  readonly metrics: () => string | Promise<string>;
-  readonly assertionKeys?: (() => Answer | undefined) | undefined;
-  /** Serves `POST /revocations`. Default: 404. */
-  readonly revoke?: RequestListener | undefined;
-}
-
 export interface AdminOptions {
   readonly errorBody: ErrorBodyFormat;
   /** Names, in lower case, that `/metrics` accepts in addition to IP literals and loopback names. */
   readonly hosts: readonly string[];
-  /** Serves `/console` and paths below it. Default: 404. */
-  readonly console?: RequestListener | undefined;
+  readonly readiness: () => Readiness;
+  readonly metrics: () => string;
+  readonly assertionKeys: (() => Answer | undefined) | undefined;
+  /** Serves `POST /revocations`. `undefined`: 404. */
+  readonly revoke: RequestListener | undefined;
+  /** Serves `/console` and paths below it. `undefined`: 404. */
+  readonly console: RequestListener | undefined;
 }
 
 export const assertionKeysPath = '/.well-known/portcullis/jwks.json';
@@ -48,49 +46,37 @@ export const assertionKeysPath = '/.well-known/portcullis/jwks.json';
 const json: HeaderList = ['content-type', 'application/json'];
 
 /** Serves liveness, readiness and metrics. No authentication: bind the listener to loopback. */
-export function createAdmin(sources: AdminSources, { errorBody, hosts, console }: AdminOptions): RequestListener {
-  const { readiness, metrics, assertionKeys } = sources;
+export function createAdmin(options: AdminOptions): RequestListener {
+  const { errorBody, hosts, readiness, metrics, assertionKeys, revoke, console } = options;
   const alive = createAnswer(200, json, JSON.stringify({ status: 'ok' }));
-  const failed = plainError(errorBody, 500);
   const notFound = plainError(errorBody, 404);
-  const findRoute = createRouter([
-    { path: '/healthz', hosts: 'any', respond: async (): Promise<Answer> => alive },
-    {
-      path: '/readyz',
-      hosts: 'any',
-      respond: async () => {
-        const state = await readiness();
-        return createAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
-      },
-    },
-    {
-      path: '/metrics',
-      hosts: 'known',
-      respond: async () => createAnswer(200, ['content-type', 'text/plain; version=0.0.4'], await metrics()),
-    },
-    { path: assertionKeysPath, hosts: 'any', respond: async () => assertionKeys?.() ?? notFound },
-  ]);
   const misdirected = plainError(errorBody, 421);
-  const send = (answer: Answer, outgoing: ServerResponse): void => {
-    sendAnswer(answer, outgoing);
-    discardRest(outgoing.req);
+  const failed = plainError(errorBody, 500);
+  const describe = (): Answer => {
+    const state = readiness();
+    return createAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
+  };
+  const measure = (): Answer => createAnswer(200, ['content-type', 'text/plain; version=0.0.4'], metrics());
+  const findRoute = createRouter([
+    { path: '/healthz', hosts: 'any', respond: () => alive },
+    { path: '/readyz', hosts: 'any', respond: describe },
+    { path: '/metrics', hosts: 'known', respond: measure },
+    { path: assertionKeysPath, hosts: 'any', respond: () => assertionKeys?.() ?? notFound },
+  ]);
+  const find = ({ method, url = '', headers }: IncomingMessage): Answer => {
+    const route = method === 'GET' || method === 'HEAD' ? findRoute(url) : 'not_found';
+    if (typeof route === 'string') return notFound;
+    if (route.hosts === 'known' && !isKnownHost(headers.host, hosts)) return misdirected;
+    return attempt(route.respond) ?? failed;
   };
   return (incoming, outgoing) => {
-    if (console !== undefined && /^\/console(?:[/?]|$)/.test(incoming.url ?? '')) return console(incoming, outgoing);
-    if (sources.revoke !== undefined && pathOf(incoming.url) === '/revocations')
-      return sources.revoke(incoming, outgoing);
-    const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
-    const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
-    if (typeof route === 'string') return send(notFound, outgoing);
-    if (route.hosts === 'known' && !isKnownHost(incoming.headers.host, hosts)) return send(misdirected, outgoing);
-    route.respond().then(
-      (answer) => send(answer, outgoing),
-      () => send(failed, outgoing),
-    );
+    const { url = '' } = incoming;
+    if (console !== undefined && /^\/console(?:[/?]|$)/.test(url)) return console(incoming, outgoing);
+    if (revoke !== undefined && /^\/revocations(?:\?|$)/.test(url)) return revoke(incoming, outgoing);
+    sendAnswer(find(incoming), outgoing);
+    discardRest(incoming);
   };
 }
-
-const pathOf = (target = ''): string => target.replace(/\?.*$/s, '');
 
 /** A page in a local browser can point its own name to this listener (DNS rebinding), but not an address or a name of this host. */
 function isKnownHost(header: string | undefined, hosts: readonly string[]): boolean {

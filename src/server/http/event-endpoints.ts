@@ -5,7 +5,7 @@ import { namePeer } from '../../core/http/peer-name.ts';
 import { createPlaces } from '../../core/http/peer-places.ts';
 import { createAnswer, type Exchange, type StreamApp, type Wire } from './exchange.ts';
 
-export interface EventLimits {
+interface EventLimits {
   readonly readClientAddress: ReadClientAddress;
   /** Seconds for a complete body. */
   readonly uploadTimeout: number;

@@ -189,7 +189,7 @@ export function discardRest(incoming: IncomingMessage): void {
 export type HeaderList = readonly string[];
 
 /** The header with the id of the log line. */
-export const requestIdHeader = 'x-request-id';
+const requestIdHeader = 'x-request-id';
 
 /** A response. */
 export class Answer {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { discardLimits } from '../http/exchange.ts';
 import { type Fed, type Intake, type PeerUse, RequestPieces, SocketWriter } from './intake.ts';
-import { closeAfterClient } from './lingering-close.ts';
 
 const nothing = Buffer.alloc(0);
 
-export interface ClientConnectionOptions {
+interface ClientConnectionOptions {
   readonly intake: Intake;
   readonly peer: PeerUse;
   /** Sends the pending response after the client has ended its side, or cancels it. */
@@ -104,9 +104,8 @@ export class ClientConnection extends SocketWriter implements Fed {
 
   destroySoon(): void {
     if (this.writable) this.end();
-    const close = (): void => closeAfterClient(this.socket);
-    if (this.writableFinished) close();
-    else this.once('finish', close);
+    if (this.writableFinished) closeAfterClient(this.socket);
+    else this.once('finish', () => closeAfterClient(this.socket));
   }
 
   resetAndDestroy(): this {
@@ -257,4 +256,26 @@ export class ClientConnection extends SocketWriter implements Fed {
     this.#counted -= bytes;
     this.#options.intake.release(this.#options.peer, bytes);
   }
+}
+
+/** Milliseconds without a byte of the client. */
+const lingerMilliseconds = 1000;
+
+/**
+ * Closes a socket whose last response was sent, after its client has ended its side (RFC 9112 §9.6). What the client sends until
+ * then is discarded, within limits: a reset could reach the client before it has read the response.
+ */
+function closeAfterClient(socket: Socket): void {
+  const end = performance.now() + discardLimits.milliseconds;
+  const maxRead = socket.bytesRead + discardLimits.bytes;
+  const close = (): void => void socket.destroy();
+  if (socket.readableEnded) return void socket.destroy();
+  const deadline = setTimeout(close, lingerMilliseconds);
+  socket.once('close', () => clearTimeout(deadline));
+  socket.removeAllListeners('data').once('end', close);
+  socket.on('data', () => {
+    if (socket.bytesRead > maxRead) close();
+    else if (performance.now() < end) deadline.refresh();
+  });
+  socket.resume();
 }

@@ -10,11 +10,8 @@ const quietTime = 10_000;
 export function createConnectionLimit({ log, metrics }: ProcessContext) {
   const limit = readDescriptorLimit();
   const most = limit === undefined ? undefined : Math.max(1, limit - reserve);
-  const refused = metrics.counter(
-    'portcullis_connections_refused_total',
-    'Connections that were closed because the limit on open files was reached.',
-  );
-  refused.series('');
+  const help = 'Connections that were closed because the limit on open files was reached.';
+  const refused = metrics.counter('portcullis_connections_refused_total', help).series();
   let unreported = 0;
   let quietUntil = 0;
   return {
@@ -22,7 +19,7 @@ export function createConnectionLimit({ log, metrics }: ProcessContext) {
     most,
     /** Counts a connection that was closed because there are too many. */
     note(): void {
-      refused.series('').value++;
+      refused.value++;
       unreported++;
       if (performance.now() < quietUntil) return;
       quietUntil = performance.now() + quietTime;

@@ -39,16 +39,6 @@ export interface HttpServerOptions {
   readonly onUpgrade?: UpgradeListener;
 }
 
-/** An HTTP server. It can listen, or serve connections that were accepted elsewhere. */
-export interface HttpServer {
-  /** Accepts connections once it listens. */
-  readonly acceptor: NetServer;
-  /** Serves a connection that was accepted elsewhere. */
-  take(socket: Socket): void;
-  /** Responds to what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
-  finish(graceSeconds: number): Promise<void>;
-}
-
 const headersTimeout = 10_000;
 const requestTimeout = 15_000;
 /** Bytes of a socket's buffer: a read that fills it is the last one until the buffer is empty. */
@@ -68,7 +58,7 @@ const parserStatuses: ReadonlyMap<string, number> = new Map([
 const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Creates the server; nothing listens yet. */
-export function createHttpServer(options: HttpServerOptions): HttpServer {
+export function createHttpServer(options: HttpServerOptions) {
   const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
   const settings = {
     IncomingMessage: ListenerRequest,
@@ -85,12 +75,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     optimizeEmptyRequests: true,
   };
   const server = createServer(settings);
-  const acceptor = (createTlsServer ?? createNetServer)(acceptorOptions);
+  // A client that ends its side still gets its responses.
+  const acceptor: NetServer = (createTlsServer ?? createNetServer)({
+    noDelay: true,
+    allowHalfOpen: true,
+    highWaterMark: socketBuffer,
+  });
   const intake = createIntake(options.peers);
   const sockets = new Set<Socket>();
   const clients = new Set<ClientConnection>();
   /** Connections in their TLS handshake, by client: Node reports its end with another socket. */
-  const handshakes = new Map<string, Handshake>();
+  const handshakes = new Map<string, { readonly socket: Socket; readonly peer: PeerUse; readonly openedAt: number }>();
   let whenNone = (): void => {};
 
   const serve = (socket: Socket, peer: PeerUse): void => {
@@ -143,15 +138,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     });
   }
 
-  const count = (listener: RequestListener): RequestListener => {
-    return (incoming, outgoing) => {
-      const client = clientOf(incoming);
+  const count =
+    (listener: RequestListener): RequestListener =>
+    (incoming, outgoing) => {
+      const client = toClient(incoming.socket);
       // Node continues to parse the bytes that it has read.
       if (client.destroyed) return;
       client.begin(incoming, outgoing);
       listener(incoming, outgoing);
     };
-  };
   server.on('request', count(options.onRequest));
   const { onRequest, onExpectation = refuseExpectation } = options;
   // Without a listener Node responds itself, and the response is not counted as pending.
@@ -173,7 +168,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   // A socket reports the timeout after one to two times its value if the client takes no byte.
   const progressTimeout = (unreadTimeout * 1000) / 2;
   server.setTimeout(progressTimeout, (socket) => {
-    const client = socket as unknown as ClientConnection; // `serve` created it
+    const client = toClient(socket);
     const isIdle = !client.isWaiting && client.writableLength === 0;
     // What only waits for its turn was written in this iteration: the client has not left it unread.
     const isStuck = client.socket.writableLength > 0 && client.idle >= progressTimeout;
@@ -182,16 +177,15 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     else client.setTimeout(progressTimeout);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const client = socket as unknown as ClientConnection; // `serve` created it
     // A client that disconnects has sent nothing malformed.
     if (goneCodes.has(error.code ?? '')) return void socket.destroy();
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
-    if (client.breakOff(respond)) options.onMalformed?.(status);
+    if (toClient(socket).breakOff(respond)) options.onMalformed?.(status);
   });
   // Without a listener Node closes the connection itself, before the pending response is sent.
   server.on('connect', (_incoming, socket) => {
-    const client = socket as unknown as ClientConnection; // `serve` created it
+    const client = toClient(socket);
     client.breakOff(() => client.destroySoon());
   });
   // The checks of the timeouts begin with this event, and this server never listens.
@@ -207,13 +201,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 
   return {
+    /** Accepts connections once it listens. */
     acceptor,
-    take(socket) {
-      // As for connections that the server accepts itself: a half-closed client gets its responses.
-      socket.allowHalfOpen = true;
-      acceptor.emit('connection', socket);
-    },
-    async finish(graceSeconds) {
+    /** Responds to what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
+    async finish(graceSeconds: number): Promise<void> {
       // A client that still sends on a kept-alive connection gets a response, the last one.
       for (const event of ['request', 'checkContinue', 'checkExpectation']) {
         if (server.listenerCount(event) > 0) server.prependListener(event, endConnection);
@@ -245,27 +236,17 @@ class ListenerRequest extends IncomingMessage {
   }
 }
 
-/** Options of the server that accepts. A client that ends its side still gets its responses. */
-const acceptorOptions = { noDelay: true, allowHalfOpen: true, highWaterMark: socketBuffer };
-
-interface Handshake {
-  readonly socket: Socket;
-  readonly peer: PeerUse;
-  /** Milliseconds on the clock of `performance.now()`. */
-  readonly openedAt: number;
-}
-
 function nameClient({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-function clientOf({ socket }: IncomingMessage): ClientConnection {
-  return socket as unknown as ClientConnection; // `serve` created it
+function toClient(socket: object): ClientConnection {
+  return socket as ClientConnection; // `serve` created it
 }
 
 /** Makes a response the last one of its connection, unless bytes follow that were read already. */
 const endConnection: RequestListener = (incoming, outgoing) => {
-  if (!clientOf(incoming).hasMore) outgoing.shouldKeepAlive = false;
+  if (!toClient(incoming.socket).hasMore) outgoing.shouldKeepAlive = false;
 };
 
 const refuseExpectation: RequestListener = (_incoming, outgoing) => void outgoing.writeHead(417).end();

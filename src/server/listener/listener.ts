@@ -1,8 +1,8 @@
 import { lstat, rm } from 'node:fs/promises';
-import { connect, Server as NetServer } from 'node:net';
+import { connect, type Server as NetServer } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { codeOf } from '../../core/shown-text.ts';
-import { processNumber } from '../lifecycle/exit.ts';
+import { exitCodes, processNumber, StartFailure } from '../lifecycle/exit.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 export interface ListenAddress {
@@ -23,8 +23,16 @@ const maxWaiting = 511;
 
 /** Opens a listener. Rejects with Node's error if the address is unavailable. */
 export async function listen(options: ListenerOptions) {
+  const { host, port, descriptor, exclusive = false } = options;
   const { acceptor, finish } = createHttpServer(options);
-  await openServer(acceptor, options);
+  const path = readSocketPath(host);
+  if (descriptor === undefined && processNumber === undefined) await removeStale(host);
+  await new Promise<void>((resolve, reject) => {
+    acceptor.once('error', reject);
+    if (descriptor !== undefined) acceptor.listen({ fd: descriptor }, resolve);
+    else if (path !== undefined) acceptor.listen(path, resolve);
+    else acceptor.listen({ port, host, exclusive }, resolve);
+  });
   return {
     url: formatUrl(acceptor, options.createTlsServer === undefined ? 'http' : 'https'),
     /** Stops accepting, finishes what was accepted, and closes what is left after the grace (seconds). */
@@ -37,17 +45,13 @@ export async function listen(options: ListenerOptions) {
 
 export type Listener = Awaited<ReturnType<typeof listen>>;
 
-/** Rejects with Node's error if the address is unavailable. */
-export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {
-  const { host, port, descriptor, exclusive = false } = address;
-  const path = readSocketPath(host);
-  if (descriptor === undefined && processNumber === undefined) await removeStale(host);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    if (descriptor !== undefined) server.listen({ fd: descriptor }, resolve);
-    else if (path !== undefined) server.listen(path, resolve);
-    else server.listen({ port, host, exclusive }, resolve);
-  });
+/** Opens a listener at the address of two settings. Rejects with `StartFailure` if the address is unavailable. */
+export async function openListener(options: ListenerOptions, settings: AddressSettings): Promise<Listener> {
+  try {
+    return await listen(options);
+  } catch (cause) {
+    throw new StartFailure(describeListenFailure(options, settings, cause), cause, exitCodes.unavailable);
+  }
 }
 
 function readSocketPath(host: string): string | undefined {
@@ -72,78 +76,65 @@ export async function removeStale(host: string): Promise<void> {
   if (isStale) await rm(path, { force: true });
 }
 
-export function formatUrl(server: NetServer, scheme: 'http' | 'https' = 'http'): string {
+function formatUrl(server: NetServer, scheme: 'http' | 'https'): string {
   const bound = server.address();
   if (bound === null || typeof bound === 'string') return `${unixScheme}${bound ?? ''}`;
-  const { address, family, port } = bound;
+  const { address, port } = bound;
   const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
-  return `${scheme}://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
+  return `${scheme}://${joinAddress(host, port)}`;
 }
 
-/** Accepts the backlog, then stops. Open connections stay open. */
+function joinAddress(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** Accepts the backlog, which the system would reset with the listener, then stops. Open connections stay open. */
 export async function stopAccepting(server: NetServer): Promise<void> {
-  await acceptWaiting(server);
-  // `http.Server.close()` would close idle connections immediately, and drop requests that have arrived on them but have
-  // not been read.
-  NetServer.prototype.close.call(server);
-}
-
-/** The system resets the backlog with the listener. Node accepts one connection per event-loop iteration. */
-async function acceptWaiting(server: NetServer): Promise<void> {
+  // Node accepts one connection per event-loop iteration, and the current one may have polled the sockets already.
   let quiet = 0;
   const notice = (): void => {
     quiet = 0;
   };
   server.on('connection', notice);
-  // The current iteration may have polled the sockets already.
   for (let turn = 0; quiet < 2 && turn < maxWaiting; turn++) {
     quiet++;
     await setImmediate();
   }
   server.off('connection', notice);
+  server.close();
 }
 
+/** Names of the settings of an address. */
 export interface AddressSettings {
   readonly host: string;
   readonly port: string;
 }
 
-export interface FailedAddress {
-  /** Host and port, the path of a unix socket, or a description. */
-  readonly shown: string;
-  readonly isUnix: boolean;
-  readonly settings: AddressSettings;
+export function describeListenFailure(address: ListenAddress, settings: AddressSettings, cause: unknown): string {
+  const isUnix = readSocketPath(address.host) !== undefined;
+  const place = isUnix ? address.host : joinAddress(address.host, address.port);
+  const shown = address.descriptor === undefined ? place : 'the socket of systemd';
+  const code = codeOf(cause);
+  const known = explainFailures(isUnix, settings);
+  const { host, port } = settings;
+  const why = Object.hasOwn(known, code) ? known[code] : `the system reports ${code}. Correct ${host} or ${port}`;
+  return `cannot listen on ${shown}; ${why}`;
 }
 
-type Describe = (address: FailedAddress) => string;
-
-const chooseAnother: Describe = ({ isUnix, settings: { host, port } }) =>
-  isUnix
-    ? `a file or a socket in use is there. Set ${host} to another path, or remove it`
-    : `set ${port} to another port, or stop the program that uses it`;
-const noSuchName: Describe = ({ settings: { host } }) =>
-  `the name has no address. Set ${host} to an address of this host, such as 127.0.0.1`;
-
-/** Causes and fixes by the code of Node's error. */
-const reasons: Readonly<Record<string, Describe>> = {
-  EADDRINUSE: chooseAnother,
-  EADDRNOTAVAIL: ({ settings: { host } }) =>
-    `this host has no such address. Set ${host} to 127.0.0.1 for this host only, or to 0.0.0.0 for every network`,
-  EACCES: ({ isUnix, settings: { host, port } }) =>
-    isUnix
+/** Returns causes and fixes by the code of Node's error. */
+function explainFailures(isUnix: boolean, { host, port }: AddressSettings): Readonly<Record<string, string>> {
+  const noSuchName = `the name has no address. Set ${host} to an address of this host, such as 127.0.0.1`;
+  return {
+    EADDRINUSE: isUnix
+      ? `a file or a socket in use is there. Set ${host} to another path, or remove it`
+      : `set ${port} to another port, or stop the program that uses it`,
+    EADDRNOTAVAIL: `this host has no such address. Set ${host} to 127.0.0.1 for this host only, or to 0.0.0.0 for every network`,
+    EACCES: isUnix
       ? `this user may not write there. Set ${host} to another path, or grant write access`
       : `this user may not use that port, as is usual below 1024. Set ${port} to 1024 or more, or grant the process CAP_NET_BIND_SERVICE`,
-  ENOENT: ({ settings: { host } }) => `its folder does not exist. Create the folder, or set ${host} to another path`,
-  ENOTFOUND: noSuchName,
-  EAI_AGAIN: noSuchName,
-  EAFNOSUPPORT: ({ settings: { host } }) =>
-    `this host does not have that family of addresses. Set ${host} to an IPv4 address`,
-};
-
-export function describeListenFailure(address: FailedAddress, cause: unknown): string {
-  const code = codeOf(cause);
-  const describe = Object.hasOwn(reasons, code) ? reasons[code] : undefined;
-  const { host, port } = address.settings;
-  const why = describe?.(address) ?? `the system reports ${code}. Correct ${host} or ${port}`;
-  return `cannot listen on ${address.shown}; ${why}`;
+    ENOENT: `its folder does not exist. Create the folder, or set ${host} to another path`,
+    ENOTFOUND: noSuchName,
+    EAI_AGAIN: noSuchName,
+    EAFNOSUPPORT: `this host does not have that family of addresses. Set ${host} to an IPv4 address`,
+  };
 }

@@ -1,6 +1,7 @@
 import { hash, X509Certificate } from 'node:crypto';
 import type { ServerOpts } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
+import { attempt } from '../../core/attempt.ts';
 import { codeOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import { IrregularFile, readRegularFile, watchSettledFile } from '../lifecycle/file.ts';
@@ -22,12 +23,8 @@ const maxFileBytes = 16 * 1024 * 1024;
  * Reads the files of `TLS_CERT`, `TLS_KEY` and `TLS_CLIENT_CA`; `undefined` if none is set. Reads them again for new
  * connections after a change and on SIGHUP. Rejects with `StartFailure` if they are unusable.
  */
-export async function openTls({
-  settings,
-  reloads,
-  log,
-  metrics,
-}: ProcessContext): Promise<CreateTlsServer | undefined> {
+export async function openTls(context: ProcessContext): Promise<CreateTlsServer | undefined> {
+  const { settings, reloads, log, metrics } = context;
   const { tlsCert, tlsKey, tlsClientCa } = settings;
   if (tlsCert === '') return undefined;
   // Loading it delays the start, and usually a proxy terminates TLS.
@@ -53,16 +50,10 @@ export async function openTls({
   }
   let expiresAt = warnOfExpiry(material.cert, log);
   let reloadOk = 1;
-  metrics.gauge(
-    'portcullis_tls_certificate_expires_seconds',
-    'End of the certificate of the API listener, in seconds since the epoch.',
-    () => expiresAt,
-  );
-  metrics.gauge(
-    'portcullis_tls_last_reload_ok',
-    '1 if the last reload of the TLS files succeeded, otherwise 0.',
-    () => reloadOk,
-  );
+  const end = 'End of the certificate of the API listener, in seconds since the epoch.';
+  metrics.gauge('portcullis_tls_certificate_expires_seconds', end, () => expiresAt);
+  const outcome = '1 if the last reload of the TLS files succeeded, otherwise 0.';
+  metrics.gauge('portcullis_tls_last_reload_ok', outcome, () => reloadOk);
   const noteFailure = createFailureLog(log, metrics);
   const clients = tlsClientCa === '' ? {} : { requestCert: true, rejectUnauthorized: true };
   return (options) => {
@@ -98,11 +89,7 @@ export async function openTls({
 const ownCertificate: LogFields = { fix: 'Renew the file of TLS_CERT' };
 
 function digestFile(file: string): string {
-  try {
-    return hash('sha256', readRegularFile(file, maxFileBytes));
-  } catch {
-    return '';
-  }
+  return attempt(() => hash('sha256', readRegularFile(file, maxFileBytes))) ?? '';
 }
 
 /** Returns the end of a certificate, in seconds since the epoch. Warns if it has passed or is near. */
@@ -119,26 +106,20 @@ export function warnOfExpiry(pem: Buffer, log: Log, facts: LogFields = ownCertif
 
 /** Counts failed handshakes, and logs at most one of them per second. */
 function createFailureLog(log: Log, metrics: Metrics): (error: Error, socket: TLSSocket) => void {
-  const failures = metrics.counter(
-    'portcullis_tls_handshake_failures_total',
-    'Failed TLS handshakes while client certificates are required.',
-  );
-  const series = failures.series();
+  const help = 'Failed TLS handshakes while client certificates are required.';
+  const failures = metrics.counter('portcullis_tls_handshake_failures_total', help).series();
   let loggedAt = Number.NEGATIVE_INFINITY;
   let unlogged = 0;
   return (error, { remoteAddress, authorizationError }) => {
-    series.value++;
+    failures.value++;
     if (performance.now() - loggedAt < failureInterval) {
       unlogged++;
       return;
     }
     loggedAt = performance.now();
-    const { code } = error as NodeJS.ErrnoException;
-    log.write('warn', 'tls_handshake_failed', {
-      client_ip: remoteAddress,
-      problem: String(authorizationError ?? code ?? 'unknown'),
-      ...(unlogged > 0 && { unlogged }),
-    });
+    const problem = String(authorizationError ?? codeOf(error));
+    const more = unlogged > 0 && { unlogged };
+    log.write('warn', 'tls_handshake_failed', { client_ip: remoteAddress, problem, ...more });
     unlogged = 0;
   };
 }

@@ -1,36 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseTrust } from '../../core/http/external-url.ts';
 import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { createAdmin, type Readiness } from '../admin/admin.ts';
 import type { OpenedConsole } from '../console/opened-console.ts';
 import { type KeyOwner, openKeyOwner } from '../keys/open-keys.ts';
-import {
-  exitCodes,
-  processNumber,
-  type Shutdown,
-  StartFailure,
-  surviveSupervisor,
-  watchSignals,
-} from '../lifecycle/exit.ts';
+import { exitCodes, processNumber, type Shutdown, surviveSupervisor, watchSignals } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
 import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
 import { type ConnectionLimit, createConnectionLimit } from '../listener/connection-limit.ts';
-import {
-  type AddressSettings,
-  describeListenFailure,
-  type ListenAddress,
-  type Listener,
-  listen,
-  removeStale,
-} from '../listener/listener.ts';
+import { type Listener, type ListenerOptions, openListener, removeStale } from '../listener/listener.ts';
+import { openTls } from '../listener/open-tls.ts';
 import { createMetrics, formatMetrics } from '../observation/metrics.ts';
 import { flushSpans, openTraces } from '../observation/traces.ts';
 import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
 import { countProcesses } from '../settings/several-processes.ts';
 import { openReplay } from './open-replay.ts';
-import { openHttpOptions, type RunOptions, type Service, stopGrace } from './service.ts';
+import type { RunOptions, Service } from './service.ts';
 import { supervise } from './supervisor.ts';
+
+/** Seconds for accepted requests; the process ends within 10. */
+const stopGrace = 9;
 
 /** Runs the service until a signal. Returns the exit status. Rejects with `StartFailure`. */
 export async function run(options: RunOptions): Promise<number> {
@@ -71,11 +62,7 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
   });
   const limit = createConnectionLimit(context);
   const admin = await openAdmin(context, { service, keySource, owned, opened, limit });
-  const http = await openHttpOptions(context, service, limit);
-  const { host, port } = options.settings;
-  const descriptor = findActivatedSocket(options.environment);
-  const place = { host, port, descriptor, settings: apiAddress };
-  const api = await open((address) => listen({ ...http, ...address }), place);
+  const api = await openApi(context, service, limit);
   announce(options, api.url, admin?.url);
   service.fetchKeys();
   await shutdown.requested;
@@ -90,6 +77,20 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
   await keySource.close();
   await flushSpans();
   return exitCodes.ok;
+}
+
+/** Rejects with `StartFailure` if the TLS files are unusable, or the address is unavailable. */
+async function openApi(context: ProcessContext, { http }: Service, limit: ConnectionLimit): Promise<Listener> {
+  const { host, port, keepAlive, tunnelTimeout, peerShare: share, trustProxy, errorBody } = context.settings;
+  const options: ListenerOptions = {
+    ...http,
+    ...{ host, port, keepAlive, tunnelTimeout, limit },
+    descriptor: findActivatedSocket(context.environment),
+    createTlsServer: await openTls(context),
+    peers: { share, isTrusted: parseTrust(trustProxy) },
+    errorBody: errorBodyFormats[errorBody],
+  };
+  return openListener(options, { host: 'HOST', port: 'PORT' });
 }
 
 interface AdminParts {
@@ -115,36 +116,15 @@ async function openAdmin(
   };
   const errorBody = errorBodyFormats[settings.errorBody];
   const revoke = openRevokeEndpoint(context, owned, keySource.views);
-  const onRequest = createAdmin(
-    { readiness, metrics: () => formatMetrics(metrics.snapshot()), assertionKeys, revoke },
-    { errorBody, hosts, console: opened?.createListener({ command, readiness, routes, keys: keySource.views }) },
+  const onRequest = createAdmin({
+    ...{ errorBody, hosts, readiness, assertionKeys, revoke },
+    metrics: () => formatMetrics(metrics.snapshot()),
+    console: opened?.createListener({ command, readiness, routes, keys: keySource.views }),
+  });
+  return openListener(
+    { host, port, onRequest, keepAlive, errorBody, exclusive: true, limit, peers: { share } },
+    { host: 'ADMIN_HOST', port: 'ADMIN_PORT' },
   );
-  return open(
-    (address) => listen({ onRequest, keepAlive, errorBody, exclusive: true, limit, peers: { share }, ...address }),
-    {
-      ...{ host, port, settings: adminAddress },
-    },
-  );
-}
-
-interface NamedAddress extends ListenAddress {
-  readonly settings: AddressSettings;
-}
-
-const apiAddress: AddressSettings = { host: 'HOST', port: 'PORT' };
-const adminAddress: AddressSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' };
-
-async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
-  const { settings, ...place } = address;
-  const { host, port, descriptor } = place;
-  const isUnix = host.startsWith('unix:');
-  try {
-    return await openAt(place);
-  } catch (cause) {
-    const name = isUnix ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
-    const shown = descriptor === undefined ? name : 'the socket of systemd';
-    throw new StartFailure(describeListenFailure({ shown, isUnix, settings }, cause), cause, exitCodes.unavailable);
-  }
 }
 
 function announce({ log, environment, door }: RunOptions, url: string, adminUrl: string | undefined): void {

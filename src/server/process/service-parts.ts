@@ -52,8 +52,8 @@ export function openServiceParts(options: ServiceOptions) {
           readClientAddress: createReadClientAddress(settings.trustProxy),
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
         }),
-        noteMalformed: (status: number) => void malformed.series(`{status="${status}"}`).value++,
-        noteConnection: (change: 1 | -1): void => {
+        onMalformed: (status: number) => void malformed.series(`{status="${status}"}`).value++,
+        onConnection: (change: 1 | -1): void => {
           connections += change;
         },
       };

@@ -1,27 +1,27 @@
 import { once } from 'node:events';
 import { lstat, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openServer } from '../../../src/server/listener/listener.ts';
+import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
+import { type Listener, listen } from '../../../src/server/listener/listener.ts';
 
 let folder: string;
-const servers: Server[] = [];
+const listeners: Listener[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-sockets-'));
 });
 afterAll(async () => {
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  await Promise.all(listeners.map((each) => each.close(0)));
   await rm(folder, { recursive: true });
 });
 
 /** Listens on a path, removing what the listener considers stale. */
 async function open(path: string): Promise<void> {
-  const server = createServer();
-  await openServer(server, { host: `unix:${path}`, port: 0 });
-  servers.push(server);
+  const options = { onRequest: () => {}, keepAlive: 5, errorBody: errorBodyFormats.detail };
+  listeners.push(await listen({ ...options, host: `unix:${path}`, port: 0 }));
 }
 
 /** A socket without a listener, as a killed process leaves it: Node removes the name that it has bound, not the new one. */

@@ -3,9 +3,9 @@ import type { RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { createHttpServer, type HttpServer } from '../../../src/server/listener/http-server.ts';
+import { createHttpServer } from '../../../src/server/listener/http-server.ts';
 
-const opened: HttpServer[] = [];
+const opened: ReturnType<typeof createHttpServer>[] = [];
 afterEach(async () => {
   for (const server of opened.splice(0)) {
     server.acceptor.close();

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, createServer } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { createHttpServer, type HttpServer } from '../../../src/server/listener/http-server.ts';
+import { createHttpServer } from '../../../src/server/listener/http-server.ts';
 import { stopAccepting } from '../../../src/server/listener/listener.ts';
 import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 
@@ -32,15 +31,13 @@ afterEach(() => {
   for (const client of clients.splice(0)) client.destroy();
 });
 
-async function open(scheme: 'http' | 'https'): Promise<HttpServer & { readonly port: number }> {
+async function open(scheme: 'http' | 'https') {
   const http = createHttpServer({
     keepAlive: grace,
     errorBody: errorBodyFormats.detail,
     firstByteTimeout: 0.05,
     onRequest: (_incoming, outgoing) => void answers.push((body) => outgoing.end(body)),
-    ...(scheme === 'https' && {
-      createTlsServer: (options: ServerOptions) => createHttpsServer({ ...options, ...certificates }),
-    }),
+    ...(scheme === 'https' && { createTlsServer: (options) => createServer({ ...options, ...certificates }) }),
   });
   http.acceptor.listen(0, '127.0.0.1');
   await once(http.acceptor, 'listening');
@@ -77,7 +74,7 @@ async function pass(milliseconds: number): Promise<void> {
 }
 
 /** Ends the server as SIGTERM does. */
-async function end(http: HttpServer): Promise<void> {
+async function end(http: Awaited<ReturnType<typeof open>>): Promise<void> {
   await stopAccepting(http.acceptor);
   const finished = http.finish(grace);
   begin();
