@@ -76,12 +76,9 @@ export function watchSettledFile(path: string, onChange: () => void): () => void
   const settle = (seen: string, deadline: number): void => {
     timer = setTimeout(() => {
       const next = describeFile(path);
-      if (next !== seen && performance.now() < deadline) {
-        settle(next, deadline);
-      } else {
-        timer = undefined;
-        onChange();
-      }
+      if (next !== seen && performance.now() < deadline) return settle(next, deadline);
+      timer = undefined;
+      onChange();
     }, quietTime).unref();
   };
   const look = (): void => {

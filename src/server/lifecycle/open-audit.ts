@@ -17,10 +17,7 @@ export function openAudit({ settings, readAgain, reloads, log, metrics }: Proces
       audit.reopen();
       log.write('info', 'audit_reopened');
     } catch (error) {
-      log.write('error', 'audit_reopen_failed', {
-        problem: codeOf(error),
-        fix: 'The old file stays open.',
-      });
+      log.write('error', 'audit_reopen_failed', { problem: codeOf(error), fix: 'The old file stays open.' });
     }
     audit.useSecret(readAgain().logIdentitySecret);
   });
@@ -34,17 +31,14 @@ export function openAudit({ settings, readAgain, reloads, log, metrics }: Proces
   };
 }
 
-function open({ auditLog, auditFull, auditPath, auditIdentity, logIdentitySecret }: Settings, log: Log): Audit {
+function open(settings: Settings, log: Log): Audit {
+  const { auditLog: destination, auditFull: full, auditPath: path, auditIdentity: identity } = settings;
   try {
     return createAudit({
-      destination: auditLog,
-      full: auditFull,
-      path: auditPath,
-      identity: auditIdentity,
-      identitySecret: logIdentitySecret,
+      ...{ destination, full, path, identity, identitySecret: settings.logIdentitySecret },
       onState(state, error) {
         if (state === 'restored') log.write('info', 'audit_restored');
-        else log.write('error', 'audit_failed', { problem: codeOf(error), full: auditFull });
+        else log.write('error', 'audit_failed', { problem: codeOf(error), full });
       },
     });
   } catch (cause) {

@@ -21,10 +21,8 @@ export function findActivatedSocket({ LISTEN_PID: pid, LISTEN_FDS: count }: Envi
 export function notifySystemd(environment: Environment, state: 'READY=1' | 'STOPPING=1', log: Log): void {
   if (processNumber !== undefined || environment['NOTIFY_SOCKET'] === undefined) return;
   const { PATH, NOTIFY_SOCKET } = environment;
-  const child = spawn('systemd-notify', [`--pid=${process.pid}`, state], {
-    stdio: 'ignore',
-    env: { PATH, NOTIFY_SOCKET },
-  });
+  const env = { PATH, NOTIFY_SOCKET };
+  const child = spawn('systemd-notify', [`--pid=${process.pid}`, state], { stdio: 'ignore', env });
   const warn = (problem: string): void => log.write('warn', 'systemd_not_notified', { state, problem });
   child.once('error', (error: NodeJS.ErrnoException) => warn(error.code ?? error.message));
   child.once('exit', (code) => {

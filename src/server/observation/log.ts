@@ -1,5 +1,7 @@
 import sonicBoom from 'sonic-boom';
-import { docsUrl, type Reason } from '../../core/failures.ts';
+import { limitTime } from '../../core/attempt.ts';
+import { docsUrl } from '../../core/failures.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { formatTime, writeMember, writePlain } from './audit/json-line.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
@@ -16,20 +18,15 @@ export interface LogSelection {
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** The line of one request. */
-export interface RequestLine {
+export interface RequestLine extends Pick<Exchange, 'id' | 'route' | 'routeKind' | 'reason' | 'wouldRefuse'> {
   /** Time of the response: milliseconds since the epoch. */
   readonly time: number;
-  readonly id: string;
   /** Value of X-Request-Id. */
   readonly requestId: string | undefined;
   readonly traceId: string | undefined;
   readonly clientIp: string | undefined;
   readonly method: string;
-  readonly route: string;
-  readonly routeKind: 'route' | 'rule';
   readonly status: number;
-  readonly reason: Reason | undefined;
-  readonly wouldRefuse: Reason | undefined;
   readonly milliseconds: number;
   /** The client, expected and received values, the cause. */
   readonly facts: Readonly<Record<string, unknown>> | undefined;
@@ -69,8 +66,8 @@ const maxRequests = 64;
 const atomicBytes = 4096;
 /** Milliseconds after which a closed destination is tried again: a named pipe can get a new reader. */
 const retryInterval = 1000;
-/** Milliseconds that the last lines may take. */
-const maxFlush = 1000;
+/** Seconds that the last lines may take. */
+const maxFlush = 1;
 
 const everything: LogSelection = { logLevel: 'info', logGrants: 'all' };
 const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
@@ -159,21 +156,10 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     countDropped: () => dropped,
     async end() {
       sendAll();
-      await flush(destination);
+      await limitTime(new Promise<void>((resolve) => destination.flush(() => resolve())), maxFlush, () => undefined);
       hasEnded = true;
     },
   };
-}
-
-/** Resolves when all is written, or after a time limit. */
-function flush(destination: InstanceType<typeof sonicBoom.SonicBoom>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, maxFlush);
-    destination.flush(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
 
 interface Entry {

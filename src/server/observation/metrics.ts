@@ -1,4 +1,4 @@
-export interface Family {
+interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -13,12 +13,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Upper bounds in seconds: from a cached decision to a fetch of keys. */
 const bucketBounds = [
-  ...[0.000_01, 0.000_025, 0.000_05],
-  ...[0.000_1, 0.000_25, 0.000_5],
-  ...[0.001, 0.002_5, 0.005],
-  ...[0.01, 0.025, 0.05],
-  ...[0.1, 0.25, 0.5],
-  ...[1, 2.5, 5],
+  0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+  1, 2.5, 5,
 ];
 
 /** Observations in seconds, by buckets. */

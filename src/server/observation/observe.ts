@@ -8,13 +8,13 @@ import type { Audit } from '../../core/resource-server/audit.ts';
 import { readRequestId } from '../../core/resource-server/events.ts';
 import { type Disguise, show, showComparison } from '../../core/shown-comparison.ts';
 import {
-  type Answer,
   discardRest,
   Exchange,
   passedOn,
   type Refuse,
   type StreamApp,
   sendAnswer,
+  type TakeSocket,
   type Wire,
 } from '../http/exchange.ts';
 import type { DescribeIdentity } from './audit/identity.ts';
@@ -25,7 +25,7 @@ import { endRequestSpan, readTraceId, traceRequest } from './traces.ts';
 /** Called after each response. */
 export type WatchRequest = (exchange: Exchange, status: number, milliseconds: number) => void;
 
-export interface ObserveOptions {
+interface ObserveOptions {
   readonly app: StreamApp;
   /** Refuses a request before the app receives it. */
   readonly refuse: Refuse;
@@ -41,73 +41,46 @@ export interface ObserveOptions {
   readonly watch: WatchRequest | undefined;
 }
 
-/** Records requests; shared by the pending requests of a service. */
-interface Recorder {
-  /** Adds the audit line of a request. `status`: `undefined` before its response. */
-  audit(exchange: Exchange, status: number | undefined): void;
-  writeAudit(): void;
-  record(exchange: Exchange, status: number): void;
-}
-
-/** A pending request. A class, because each request has one. */
-class PendingRequest implements Wire {
-  readonly exchange: Exchange;
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-  readonly takeSocket: Wire['takeSocket'];
-  readonly #recorder: Recorder;
-
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, recorder }: PendingOptions) {
-    this.exchange = new Exchange(readNodeRequest(incoming), incoming.socket);
-    this.incoming = incoming;
-    this.outgoing = outgoing;
-    this.takeSocket = takeSocket;
-    this.#recorder = recorder;
-  }
-
-  onForward(): void {
-    this.#recorder.audit(this.exchange, undefined);
-    this.#recorder.writeAudit();
-  }
-
-  onDone(): void {
-    this.#recorder.record(this.exchange, readStatus(this.outgoing));
-  }
-}
-
-interface PendingOptions {
-  readonly takeSocket: Wire['takeSocket'];
-  readonly recorder: Recorder;
-}
-
 /** Adds sockets, one log line, one audit line, one span and the request metrics to an app. */
 export function observe(options: ObserveOptions) {
   const { app, refuse, audit, watch } = options;
   const count = countRequests(options.metrics);
   const writeLine = createRequestLog(options);
-  const recorder: Recorder = {
-    audit(exchange, status) {
-      if (audit !== undefined) addAuditLine(audit, exchange, status, options);
-    },
-    writeAudit: () => audit?.write(),
-    record(exchange, status) {
-      const milliseconds = performance.now() - exchange.startedAt;
-      count.end(exchange, status, milliseconds / 1000);
-      writeLine(exchange, status, milliseconds);
-      watch?.(exchange, status, milliseconds);
-      endRequestSpan(exchange, status);
-    },
+  /** Writes the audit line of a request. `status`: `undefined` before its response. */
+  const writeAudit = (exchange: Exchange, status: number | undefined): void => {
+    addAuditLine(exchange, status, options);
+    audit?.write();
+  };
+  const record = (exchange: Exchange, status: number): void => {
+    const milliseconds = performance.now() - exchange.startedAt;
+    count.end(exchange, status, milliseconds / 1000);
+    writeLine(exchange, status, milliseconds);
+    watch?.(exchange, status, milliseconds);
+    endRequestSpan(exchange, status);
   };
 
-  const respond = (answer: Answer, { exchange, incoming, outgoing }: PendingRequest): void => {
-    const { status } = answer;
-    recorder.audit(exchange, status);
-    recorder.writeAudit();
-    // A client that reports a refusal can name the id of the log line.
-    sendAnswer(answer, outgoing, status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
-    discardRest(incoming);
-    recorder.record(exchange, status);
-  };
+  /** A pending request. A class, because each request has one. */
+  class PendingRequest implements Wire {
+    readonly exchange: Exchange;
+    readonly incoming: IncomingMessage;
+    readonly outgoing: ServerResponse;
+    readonly takeSocket: TakeSocket | undefined;
+
+    constructor(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: TakeSocket | undefined) {
+      this.exchange = new Exchange(readNodeRequest(incoming), incoming.socket);
+      this.incoming = incoming;
+      this.outgoing = outgoing;
+      this.takeSocket = takeSocket;
+    }
+
+    onForward(): void {
+      writeAudit(this.exchange, undefined);
+    }
+
+    onDone(): void {
+      record(this.exchange, readStatus(this.outgoing));
+    }
+  }
 
   type Work = (exchange: Exchange, pending: PendingRequest) => ReturnType<StreamApp>;
   const work: Work = (exchange, pending) => app(exchange, pending.incoming.url ?? '', pending);
@@ -118,25 +91,26 @@ export function observe(options: ObserveOptions) {
   };
   const serve = async (pending: PendingRequest, decide: Work): Promise<void> => {
     count.begin();
-    const answer = await traceRequest(pending.exchange, decide, pending);
-    if (answer !== passedOn) respond(answer, pending);
+    const { exchange, incoming, outgoing } = pending;
+    const answer = await traceRequest(exchange, decide, pending);
+    if (answer === passedOn) return;
+    const { status } = answer;
+    writeAudit(exchange, status);
+    // A client that reports a refusal can name the id of the log line.
+    sendAnswer(answer, outgoing, status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
+    discardRest(incoming);
+    record(exchange, status);
   };
-  const usual: PendingOptions = { takeSocket: undefined, recorder };
   return {
     onRequest: (incoming: IncomingMessage, outgoing: ServerResponse) =>
-      void serve(new PendingRequest(incoming, outgoing, usual), work),
+      void serve(new PendingRequest(incoming, outgoing, undefined), work),
     /** Responds to an `Expect` other than `100-continue`. */
     onExpectation: (incoming: IncomingMessage, outgoing: ServerResponse) =>
-      void serve(new PendingRequest(incoming, outgoing, usual), refuseExpectation),
-    serveUpgrade: (
-      incoming: IncomingMessage,
-      outgoing: ServerResponse,
-      takeSocket: NonNullable<Wire['takeSocket']>,
-    ): void => void serve(new PendingRequest(incoming, outgoing, { takeSocket, recorder }), work),
+      void serve(new PendingRequest(incoming, outgoing, undefined), refuseExpectation),
+    serveUpgrade: (incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: TakeSocket) =>
+      void serve(new PendingRequest(incoming, outgoing, takeSocket), work),
   };
 }
-
-export type Observed = ReturnType<typeof observe>;
 
 /** nginx's status for a client that disconnects before the response. */
 const clientDisconnected = 499;
@@ -150,10 +124,8 @@ const schemes = ['none', 'Bearer', 'DPoP'];
 
 /** Registers the metrics of requests. Labels are bounded: routes or rules, statuses, schemes, reasons and configured issuers. */
 function countRequests(metrics: Metrics) {
-  const requests = metrics.counter(
-    'portcullis_requests_total',
-    'Requests by route or rule, status, scheme and issuer.',
-  );
+  const help = 'Requests by route or rule, status, scheme and issuer.';
+  const requests = metrics.counter('portcullis_requests_total', help);
   const refusals = metrics.counter('portcullis_refusals_total', 'Refused requests by reason and issuer.');
   const latency = metrics.histogram('portcullis_request_seconds', 'Time from request to response, by route or rule.');
   let inFlight = 0;
@@ -185,12 +157,10 @@ function countRequests(metrics: Metrics) {
   };
 }
 
-type FindSeries<T> = (labels: readonly [string, string | number, string], find: () => T) => T;
-
 /** Finds a series without its label part: to format it for each request takes 0.6 µs. */
-function createFinder<T>(): FindSeries<T> {
+function createFinder<T>() {
   const known = new Map<string, Map<string | number, Map<string, T>>>();
-  return ([one, two, three], find) => {
+  return ([one, two, three]: readonly [string, string | number, string], find: () => T): T => {
     const found = known.get(one)?.get(two)?.get(three);
     if (found !== undefined) return found;
     const series = find();
@@ -208,7 +178,8 @@ function readIssuer({ claims, evidence }: Exchange): string {
 }
 
 /** Creates the writer of request lines. Refused and failed requests are always written. */
-function createRequestLog({ log, readClientAddress, describeIdentity, disguise }: ObserveOptions): WatchRequest {
+function createRequestLog(options: ObserveOptions): WatchRequest {
+  const { log, readClientAddress } = options;
   return (exchange, status, milliseconds) => {
     const { id, request, connection, route, routeKind, reason, wouldRefuse } = exchange;
     if (reason === undefined && wouldRefuse === undefined && status < 400 && !log.logsGrants()) return;
@@ -225,14 +196,14 @@ function createRequestLog({ log, readClientAddress, describeIdentity, disguise }
       reason,
       wouldRefuse,
       milliseconds: Math.round(milliseconds * 1000) / 1000,
-      facts: describeFacts(exchange, { describeIdentity, disguise }),
+      facts: describeFacts(exchange, options),
     });
   };
 }
 
 function describeFacts(
   { context, evidence, cause, claims }: Exchange,
-  { describeIdentity, disguise }: Pick<ObserveOptions, 'describeIdentity' | 'disguise'>,
+  { describeIdentity, disguise }: ObserveOptions,
 ): LogFields | undefined {
   // A refused token names its subject only if its signature was verified.
   const verified = claims ?? evidence?.claims;
@@ -260,13 +231,12 @@ export function describeRefusal({ compare, kid }: Evidence, disguise?: Disguise)
 
 /** Adds the line of a request, unless no decision was made or the audit trail refused it. */
 function addAuditLine(
-  audit: Audit,
   exchange: Exchange,
   status: number | undefined,
-  { readClientAddress, readExternalUrl }: Pick<ObserveOptions, 'readClientAddress' | 'readExternalUrl'>,
+  { audit, readClientAddress, readExternalUrl }: ObserveOptions,
 ): void {
   const { audited, reason, wouldRefuse, request, connection, route, routeKind, claims, scopes, evidence } = exchange;
-  if (audited === undefined || reason === 'audit_unavailable') return;
+  if (audit === undefined || audited === undefined || reason === 'audit_unavailable') return;
   const verified = claims ?? evidence?.claims;
   const url = readExternalUrl(request, connection);
   audit.add({

@@ -24,7 +24,7 @@ const gauges: readonly Parameters<Metrics['gauge']>[] = [
   ['process_cpu_seconds_total', 'CPU time, user and system.', readCpuSeconds],
   ['process_resident_memory_bytes', 'Resident memory of all processes of the service.', process.memoryUsage.rss],
   ['process_max_fds', 'Limit of open file descriptors, of the process with the lowest one.', readDescriptorLimit],
-  ['process_open_fds', 'Open file descriptors.', countDescriptors],
+  ['process_open_fds', 'Open file descriptors.', () => attempt(() => readdirSync('/proc/self/fd').length)],
   ['nodejs_heap_size_used_bytes', 'Used heap.', () => process.memoryUsage().heapUsed],
 ];
 
@@ -40,11 +40,8 @@ export function registerServiceMetrics(metrics: Metrics, log: Log): void {
   const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
   const help = 'Always 1; the labels are the version and the commit of the build.';
   metrics.gauge('portcullis_build_info', help, () => series);
-  metrics.gauge(
-    'portcullis_log_lines_dropped_total',
-    'Log lines that were lost because their reader was too slow or closed.',
-    () => log.countDropped(),
-  );
+  const dropped = 'Log lines that were lost because their reader was too slow or closed.';
+  metrics.gauge('portcullis_log_lines_dropped_total', dropped, log.countDropped);
 }
 
 const cacheFigures: readonly [figure: keyof TokenCacheStatus, name: string, help: string][] = [
@@ -54,12 +51,9 @@ const cacheFigures: readonly [figure: keyof TokenCacheStatus, name: string, help
   ['misses', 'misses_total', 'Tokens that had to be verified.'],
 ];
 
-export function registerCacheMetrics(
-  metrics: Metrics,
-  { tokenCacheStatus }: Pick<ResourceServer, 'tokenCacheStatus'>,
-): void {
+export function registerCacheMetrics(metrics: Metrics, server: Pick<ResourceServer, 'tokenCacheStatus'>): void {
   for (const [figure, name, help] of cacheFigures) {
-    metrics.gauge(`portcullis_token_cache_${name}`, help, () => tokenCacheStatus()?.[figure]);
+    metrics.gauge(`portcullis_token_cache_${name}`, help, () => server.tokenCacheStatus()?.[figure]);
   }
 }
 
@@ -74,10 +68,6 @@ export function readDescriptorLimit(): number | undefined {
   const limits = attempt(() => readFileSync('/proc/self/limits', 'latin1')) ?? '';
   const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
   return limit === undefined ? undefined : Number(limit);
-}
-
-function countDescriptors(): number | undefined {
-  return attempt(() => readdirSync('/proc/self/fd').length);
 }
 
 function registerCollections(metrics: Metrics): void {
@@ -111,9 +101,6 @@ function registerLag(metrics: Metrics): void {
     if (parts.length > lagParts) parts.shift();
     delay.reset();
   }, lagPart).unref();
-  metrics.gauge(
-    'nodejs_eventloop_lag_p99_seconds',
-    'Delay of the event loop in the last minute, 99th percentile.',
-    () => Math.max(readPart(), ...parts),
-  );
+  const help = 'Delay of the event loop in the last minute, 99th percentile.';
+  metrics.gauge('nodejs_eventloop_lag_p99_seconds', help, () => Math.max(readPart(), ...parts));
 }

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
+import { limitTime } from '../../core/attempt.ts';
 import type { ResourceRequest } from '../../core/http/request.ts';
 import { findTracerProvider, readClientTrace } from '../../core/resource-server/events.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -10,11 +10,7 @@ type Api = typeof import('@opentelemetry/api');
 let api: Api | 'missing' | undefined;
 
 /** Settings of an SDK that show that traces are expected. */
-const expectation = [
-  'OTEL_TRACES_EXPORTER',
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-] as const;
+const expectation = ['OTEL_TRACES_EXPORTER', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
 const registerFix =
   'Load a file that starts the SDK and sets its context manager and propagator before the service: NODE_OPTIONS="--import FILE".';
 const apiFix = 'Install @opentelemetry/api next to portcullis.';
@@ -31,11 +27,8 @@ export async function openTraces(
   const setting = expectation.find((name) => !['', 'none'].includes(environment[name] ?? ''));
   if (findTracerProvider() === undefined) {
     if (setting === undefined || disabled.toLowerCase() === 'true') return;
-    log?.write('warn', 'traces_not_recorded', {
-      setting,
-      problem: 'no SDK of OpenTelemetry is loaded',
-      fix: registerFix,
-    });
+    const problem = 'no SDK of OpenTelemetry is loaded';
+    log?.write('warn', 'traces_not_recorded', { setting, problem, fix: registerFix });
     return;
   }
   try {
@@ -118,8 +111,8 @@ interface Provider {
   readonly getDelegate?: () => Provider;
 }
 
-/** Milliseconds for the last spans. */
-const maxFlush = 1000;
+/** Seconds for the last spans. */
+const maxFlush = 1;
 
 /** Flushes the last spans of the registered SDK. An SDK usually does so on SIGTERM, which a worker does not receive. */
 export async function flushSpans(): Promise<void> {
@@ -127,5 +120,9 @@ export async function flushSpans(): Promise<void> {
   const delegate = provider?.getDelegate?.() ?? provider;
   const flush = async (): Promise<void> => delegate?.forceFlush?.();
   // The SDK reports its own failures.
-  await Promise.race([flush().catch(() => undefined), sleep(maxFlush, undefined, { ref: false })]);
+  await limitTime(
+    flush().catch(() => undefined),
+    maxFlush,
+    () => undefined,
+  );
 }

@@ -1,3 +1,5 @@
+import { attempt } from '../../../core/attempt.ts';
+
 type FileSystem = typeof import('node:fs');
 
 /** `stdout`, `stderr`, or the path of a file. */
@@ -16,21 +18,14 @@ export function openAuditFile(fs: FileSystem, destination: AuditDestination) {
   const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = fs.constants;
   const append = O_WRONLY | O_APPEND | O_NONBLOCK;
   const inherited = descriptors.get(destination);
-  const opened = inherited === undefined ? fs.openSync(destination, append | O_CREAT, 0o600) : undefined;
-  let fd = opened ?? inherited ?? 1;
-  const stats = fs.fstatSync(fd);
+  const first = inherited ?? fs.openSync(destination, append | O_CREAT, 0o600);
+  const stats = fs.fstatSync(first);
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
   const isPipe = stats.isFIFO() || stats.isSocket();
-  let reopened: number | undefined;
-  if (opened === undefined && stats.isFIFO()) {
-    // A second descriptor, so that a write to a full pipe fails, and does not block the process.
-    try {
-      reopened = fs.openSync(`/proc/self/fd/${fd}`, append);
-      fd = reopened;
-    } catch {
-      // without /proc
-    }
-  }
+  // A second descriptor, so that a write to a full pipe fails, and does not block the process; none without /proc.
+  const isReopened = inherited !== undefined && stats.isFIFO();
+  const second = isReopened ? attempt(() => fs.openSync(`/proc/self/fd/${first}`, append)) : undefined;
+  const fd = second ?? first;
   return {
     /** Bytes of one write: a larger write to a pipe may interleave with writes of other processes. */
     maxWrite: isPipe ? maxPipeWrite : maxFileWrite,
@@ -39,10 +34,9 @@ export function openAuditFile(fs: FileSystem, destination: AuditDestination) {
     write: (bytes: Uint8Array): number => fs.writeSync(fd, bytes),
     /** Removes the end of the file if it has these bytes. Returns false if it has others, or is not a regular file. */
     removeEnd: (bytes: Uint8Array): boolean =>
-      stats.isFile() && opened !== undefined && removeEnd(fs, { fd, path: destination }, bytes),
+      stats.isFile() && inherited === undefined && removeEnd(fs, { fd, path: destination }, bytes),
     close(): void {
-      const own = opened ?? reopened;
-      if (own !== undefined) fs.closeSync(own);
+      if (fd !== inherited) fs.closeSync(fd);
     },
   };
 }

@@ -19,10 +19,10 @@ export function createAuditQueue(full: AuditFull) {
     for (const line of lines.splice(0, count)) characters -= line.length;
   };
   const drop = (kept: number): number => {
-    const lost = lines.length - kept;
-    for (const line of lines.splice(kept)) characters -= line.length;
-    dropped += lost;
-    return lost;
+    const lost = lines.splice(kept);
+    for (const line of lost) characters -= line.length;
+    dropped += lost.length;
+    return lost.length;
   };
 
   /** The lines of the next write; of the first only the part that is missing. */
@@ -54,10 +54,7 @@ export function createAuditQueue(full: AuditFull) {
     length: (): number => lines.length,
     dropped: (): number => dropped,
     add(line: string): void {
-      if (characters + line.length > maxWaiting) {
-        dropped++;
-        return;
-      }
+      if (characters + line.length > maxWaiting) return void dropped++;
       lines.push(line);
       characters += line.length;
     },
