@@ -31,8 +31,6 @@ const cachedKeys = v.object({
 
 const cacheFile = v.object({ version: v.literal(version), issuers: v.record(v.string(), cachedKeys) });
 
-type Entry = v.InferOutput<typeof cachedKeys>;
-
 /**
  * Opens the file that stores key sets for a restart, by issuer. A user who can write to the file decides which tokens are valid. So a
  * file that another user could have written, or a broken file, is ignored with one line in the log.
@@ -40,9 +38,11 @@ type Entry = v.InferOutput<typeof cachedKeys>;
 export function openKeysCache(options: KeysCacheOptions) {
   const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
   const ignore = (problem: string): void => log.write('warn', 'keys_cache_ignored', { problem });
-  let entries = new Map<string, Entry>();
+  let entries = new Map<string, v.InferOutput<typeof cachedKeys>>();
   try {
-    entries = new Map(readEntries(file));
+    const read = v.safeParse(cacheFile, parseJsonObject(readRegularFile(file, maxFileBytes, 'own')));
+    if (!read.success) throw new UnusableFile('It is broken.');
+    entries = new Map(Object.entries(read.output.issuers));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') ignore(describe(error));
   }
@@ -80,12 +80,6 @@ export function openKeysCache(options: KeysCacheOptions) {
     },
     flush: async (): Promise<void> => writing,
   };
-}
-
-function readEntries(file: string): readonly (readonly [issuer: string, entry: Entry])[] {
-  const read = v.safeParse(cacheFile, parseJsonObject(readRegularFile(file, maxFileBytes, 'own')));
-  if (!read.success) throw new UnusableFile('It is broken.');
-  return Object.entries(read.output.issuers);
 }
 
 function hasUsableKeys(keys: unknown): boolean {

@@ -30,18 +30,8 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
   const cache = file === '' ? undefined : openKeysCache({ file, staleSeconds, log });
   const opened = new Map<string, ServiceKeys>();
   registerMetrics(metrics, () => opened.values());
-  const fetchSeconds = metrics.counter(
-    'portcullis_key_fetch_seconds_total',
-    'Duration of successful fetches of the key set, by issuer.',
-  );
-
-  const report = (name: string, { issuer, set }: ServiceKeys, event: KeySetEvent): void => {
-    logEvent(log, issuer, event);
-    if (event.type === 'dropped') return;
-    const fetched = event.type === 'fetched' ? set.fetched() : undefined;
-    if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
-    if (fetched !== undefined) cache?.keep(name, fetched);
-  };
+  const help = 'Duration of successful fetches of the key set, by issuer.';
+  const fetchSeconds = metrics.counter('portcullis_key_fetch_seconds_total', help);
 
   return {
     /** Rejects with `StartFailure` if the variant does not start without keys, and there are none. */
@@ -58,9 +48,12 @@ export async function openKeyOwner({ settings, environment, log, metrics }: Proc
         ...(jwksUri === undefined ? { fallback: discoveryFallback } : { jwksUri }),
         ...(restored !== undefined && { restored }),
         onEvent(event) {
-          // Emitted while `createKeySet` runs.
-          if (event.type === 'insecure') log.write('warn', 'keys_insecure', { issuer });
-          else report(name, keys, event);
+          logEvent(log, issuer, event);
+          // The first event is emitted while `createKeySet` runs.
+          if (event.type !== 'fetched') return;
+          fetchSeconds.series(labelOf(issuer)).value += event.seconds;
+          const fetched = set.fetched();
+          if (fetched !== undefined) cache?.keep(name, fetched);
         },
       });
       const keys = { issuer, set };
@@ -94,12 +87,9 @@ async function awaitKeys({ issuer, set }: ServiceKeys): Promise<void> {
     await set.ready();
   } catch (cause) {
     set.close();
-    const problem = messageOf(cause).replace(/\.$/, '');
-    throw new StartFailure(
-      `the keys of ${issuer} could not be loaded, and this variant does not start without them: ${problem}`,
-      cause,
-      exitCodes.unavailable,
-    );
+    const effect = 'could not be loaded, and this variant does not start without them';
+    const message = `the keys of ${issuer} ${effect}: ${messageOf(cause).replace(/\.$/, '')}`;
+    throw new StartFailure(message, cause, exitCodes.unavailable);
   }
 }
 
@@ -118,19 +108,15 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
     const { keys, dropped, seconds } = event;
     log.write('info', 'keys_fetched', { issuer, keys, dropped, ms: Math.round(seconds * 1000) });
   } else if (event.type === 'failed') {
-    const { error, attempt, retryInSeconds } = event;
-    log.write('warn', 'keys_fetch_failed', {
-      issuer,
-      kind: error.kind,
-      url: error.url,
-      message: error.message,
-      fix: error.fix,
-      attempt,
-      ...(retryInSeconds !== undefined && { retry_in_seconds: Math.round(retryInSeconds) }),
-    });
+    const { error, attempt, retryInSeconds: seconds } = event;
+    const { kind, url, message, fix } = error;
+    const retry = seconds !== undefined && { retry_in_seconds: Math.round(seconds) };
+    log.write('warn', 'keys_fetch_failed', { issuer, kind, url, message, fix, attempt, ...retry });
   } else if (event.type === 'dropped') {
     const { type, ...dropped } = event;
     log.write('warn', `key_${type}`, { issuer, ...dropped });
+  } else {
+    log.write('warn', 'keys_insecure', { issuer });
   }
 }
 

@@ -3,6 +3,7 @@ import { createRedisReplayStore, type RedisReplayOptions } from '../../core/dpop
 import { messageOf } from '../../core/shown-text.ts';
 import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
+import { logConnection } from '../revocation/open-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** Opens the replay store and registers its metrics. Rejects with `StartFailure` if the client of Redis is not installed. */
@@ -30,10 +31,7 @@ export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests 
 async function openRedis({ settings, log, metrics }: ProcessContext) {
   const redis = await createRedisReplayStore(settings.replayStore, {
     ...readRedisOptions(settings),
-    onConnection(state, cause) {
-      const message = cause instanceof Error ? { message: cause.message } : {};
-      log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, message);
-    },
+    onConnection: (state, cause) => logConnection(log, 'replay', state, cause),
   }).catch((cause: unknown) => {
     throw new StartFailure(messageOf(cause), cause);
   });

@@ -42,8 +42,8 @@ export function openResourceServer(
     ...means,
     dpop: { ...readDpop(settings), ...means.dpop, ...(dpop !== undefined && { mode: dpop }) },
   };
-  const { challenge, insufficientScopeStatus } = variant;
   if (!isOfRules) {
+    const { challenge, insufficientScopeStatus } = variant;
     const refusalStyle = { challenge, insufficientScopeStatus };
     return createResourceServer({ ...common, issuers: entries.issuers, audience: [audience], subject, refusalStyle });
   }
@@ -60,16 +60,12 @@ export function trustEntry({ rules, ...place }: TrustedIssuer, subject: Subject)
 }
 
 /** Options of a server that clients connect to. Rules are found by `Host`, which the upstream also gets; only proofs are compared with `externalUrl`. */
-function readClientSide({
-  trustProxy,
-  externalUrl,
-  tlsClientCa,
-}: Settings): Pick<AnyServerOptions, 'trustProxy' | 'externalUrl' | 'clientCertificate'> {
+function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings) {
   return {
     trustProxy,
     ...(externalUrl !== '' && { externalUrl }),
     // A listener that requires client certificates can confirm tokens that are bound to one.
-    ...(tlsClientCa !== '' && { clientCertificate: 'tls' }),
+    ...(tlsClientCa !== '' && { clientCertificate: 'tls' as const }),
   };
 }
 

@@ -1,27 +1,21 @@
+import { limitTime } from '../../core/attempt.ts';
 import { createNonces } from '../../core/dpop/nonce.ts';
 import { createRedisRevocationStore } from '../../core/revocation/redis-store.ts';
-import { createRevocations, type Revocations } from '../../core/revocation/revocations.ts';
-import { explainRevocations } from '../revocation/open-revocations.ts';
+import type { Revocations } from '../../core/revocation/revocations.ts';
+import { explainRevocations, openWith } from '../revocation/open-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { ServerMeans } from './open-resource-server.ts';
 
-/** Milliseconds until Redis counts as unreachable. */
-const timeout = 5000;
+/** Seconds until Redis counts as unreachable. */
+const timeout = 5;
 
 /** Loads the cutoffs in Redis, for a command. Rejects if Redis does not send them in time. */
 export async function loadRevocations(settings: Settings): Promise<Revocations> {
-  const {
-    revocationStore,
-    revocationStale: stale,
-    maxTokenLifetime,
-    clockTolerance,
-    sentinelPassword: password,
-  } = settings;
+  const { revocationStore, sentinelPassword: password } = settings;
   const store = await createRedisRevocationStore(revocationStore, { sentinel: { password } });
-  const revocations = createRevocations({ store, maxTokenLifetime, clockTolerance: clockTolerance.exp, stale });
-  const late = new Promise<never>((_, reject) => setTimeout(reject, timeout, new Error('late')).unref());
+  const revocations = openWith(settings, store);
   try {
-    await Promise.race([revocations.ready(), late]);
+    await limitTime(revocations.ready(), timeout, () => Promise.reject(new Error('late')));
     return revocations;
   } catch (error) {
     revocations.close();

@@ -17,10 +17,9 @@ export function openSecrets(options: ServiceOptions) {
   reloads.add(() => {
     const next = readAgain();
     log.select(next);
-    const isChanged = (name: 'replayStore' | 'dpopNonceSecret' | 'logIdentitySecret'): boolean =>
-      next[name] !== current[name];
-    if (isChanged('replayStore')) log.write('warn', 'restart_needed', { setting: 'REPLAY_STORE' });
-    if (isChanged('dpopNonceSecret') || isChanged('logIdentitySecret')) {
+    const { replayStore, dpopNonceSecret: nonceSecret, logIdentitySecret } = current;
+    if (next.replayStore !== replayStore) log.write('warn', 'restart_needed', { setting: 'REPLAY_STORE' });
+    if (next.dpopNonceSecret !== nonceSecret || next.logIdentitySecret !== logIdentitySecret) {
       if (next.dpopNonceSecret !== '') nonces?.rotate(next.dpopNonceSecret);
       describeIdentity = createDescribeIdentity(logIdentity, next.logIdentitySecret);
       disguise = createDisguise(mode, next.logIdentitySecret);

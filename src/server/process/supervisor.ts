@@ -4,7 +4,7 @@ import { exitCodes, numberVariable, processNumber } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly count: number;
   readonly log: Log;
   /** A listening socket of another process, which every process gets. */

@@ -41,7 +41,7 @@ export async function openRevocations(options: ProcessContext) {
     ...{ revocations, parts, signals },
     addReadiness(readiness: Readiness): Readiness {
       watch.look();
-      const problems = describeProblems({ settings, revocations, signals, isDisturbed: watch.isDisturbed() });
+      const problems = describeProblems({ settings, revocations, signals }, watch.isDisturbed());
       return addDegraded({ ...readiness, ready: readiness.ready && revocations.status().loaded }, problems);
     },
     close(): void {
@@ -59,17 +59,12 @@ export function explainRevocations(settings: Settings): { readonly revocations?:
   return { revocations: openWith(settings, store) };
 }
 
-function openWith(
-  { maxTokenLifetime, clockTolerance, revocationStale, revocationStore }: Settings,
-  store: RevocationStore,
-): Revocations {
-  return createRevocations({
-    store,
-    maxTokenLifetime,
-    clockTolerance: clockTolerance.exp,
-    // The memory of this service is always in contact.
-    stale: revocationStore === 'memory' ? 'accept' : revocationStale,
-  });
+/** Creates revocations by the settings, over a store. */
+export function openWith(settings: Settings, store: RevocationStore): Revocations {
+  const { maxTokenLifetime, clockTolerance, revocationStale, revocationStore } = settings;
+  // The memory of this service is always in contact.
+  const stale = revocationStore === 'memory' ? 'accept' : revocationStale;
+  return createRevocations({ store, maxTokenLifetime, clockTolerance: clockTolerance.exp, stale });
 }
 
 async function openStore({ settings, log }: ProcessContext): Promise<RevocationStore> {
@@ -78,14 +73,17 @@ async function openStore({ settings, log }: ProcessContext): Promise<RevocationS
   try {
     return await createRedisRevocationStore(revocationStore, {
       sentinel: { password },
-      onConnection: (state, cause) => {
-        const message = cause instanceof Error ? { message: cause.message } : {};
-        log.write(state === 'up' ? 'info' : 'warn', `revocation_store_${state}`, message);
-      },
+      onConnection: (state, cause) => logConnection(log, 'revocation', state, cause),
     });
   } catch (cause) {
     throw new StartFailure(messageOf(cause), cause);
   }
+}
+
+/** Logs that the connection to a store was opened or lost. */
+export function logConnection(log: Log, store: 'replay' | 'revocation', state: 'up' | 'down', cause: unknown): void {
+  const message = cause instanceof Error ? { message: cause.message } : {};
+  log.write(state === 'up' ? 'info' : 'warn', `${store}_store_${state}`, message);
 }
 
 interface Watched {
@@ -94,14 +92,9 @@ interface Watched {
   readonly signals: Signals | undefined;
 }
 
-function describeProblems({
-  settings: { revocationStore },
-  revocations,
-  signals,
-  isDisturbed,
-}: Watched & { readonly isDisturbed: boolean }): Readonly<Record<string, string>> {
+function describeProblems({ settings, revocations, signals }: Watched, isDisturbed: boolean) {
   const { loaded, secondsWithoutContact: seconds, invalid } = revocations.status();
-  const isAway = revocationStore !== 'memory' && seconds > degradedAfter;
+  const isAway = settings.revocationStore !== 'memory' && seconds > degradedAfter;
   const store = loaded
     ? `no contact to Redis for ${Math.round(seconds)} s: known cutoffs apply`
     : 'the cutoffs in Redis are not loaded yet';
@@ -159,24 +152,19 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
 }
 
 function registerMetrics(metrics: Metrics, { settings, revocations, signals }: Watched): void {
-  const gauge = (name: string, help: string, read: () => number): void =>
-    metrics.gauge(`portcullis_${name}`, help, read);
-  gauge('revocation_cutoffs', 'Cutoffs that are stored.', () => revocations.status().cutoffs);
-  const rejected = 'Cutoffs that were rejected because there were too many.';
-  gauge('revocations_rejected_total', rejected, () => revocations.status().rejected);
+  const gauge = (name: string, help: string, read: (status: ReturnType<Revocations['status']>) => number): void =>
+    metrics.gauge(`portcullis_${name}`, help, () => read(revocations.status()));
+  gauge('revocation_cutoffs', 'Cutoffs that are stored.', ({ cutoffs }) => cutoffs);
+  const rejections = 'Cutoffs that were rejected because there were too many.';
+  gauge('revocations_rejected_total', rejections, ({ rejected }) => rejected);
   if (settings.revocationStore !== 'memory') {
     const contact = 'Seconds since Redis last responded to the subscription.';
-    gauge('revocation_store_contact_seconds', contact, () => revocations.status().secondsWithoutContact);
-    const invalid = 'Values in Redis that were not valid cutoffs.';
-    gauge('revocation_records_invalid_total', invalid, () => revocations.status().invalid);
+    gauge('revocation_store_contact_seconds', contact, ({ secondsWithoutContact }) => secondsWithoutContact);
+    gauge('revocation_records_invalid_total', 'Values in Redis that were not valid cutoffs.', ({ invalid }) => invalid);
   }
   if (signals === undefined) return;
-  metrics.gauge(
-    'portcullis_signals_stream_stale',
-    'Streams without a verification event for two periods: 1 or 0.',
-    () =>
-      Object.fromEntries(
-        signals.streams.map(({ options, isStale }) => [`{stream="${escapeLabel(options.name)}"}`, isStale() ? 1 : 0]),
-      ),
-  );
+  const help = 'Streams without a verification event for two periods: 1 or 0.';
+  const read = ({ options, isStale }: Signals['streams'][number]) =>
+    [`{stream="${escapeLabel(options.name)}"}`, isStale() ? 1 : 0] as const;
+  metrics.gauge('portcullis_signals_stream_stale', help, () => Object.fromEntries(signals.streams.map(read)));
 }

@@ -30,10 +30,8 @@ export function receiveEvents(
   if (clientIds.length > 0) {
     const counter = metrics.counter('portcullis_logout_tokens_total', 'Logout tokens by outcome.');
     for (const outcome of outcomes) counter.series(`{outcome="${outcome}"}`);
-    const noSession = metrics.counter(
-      'portcullis_tokens_without_session_total',
-      'Requests whose access token has no sid: a logout of its session does not end it.',
-    );
+    const help = 'Requests whose access token has no sid: a logout of its session does not end it.';
+    const noSession = metrics.counter('portcullis_tokens_without_session_total', help);
     const parts = readRevocations('receiveEvents', revocations);
     if (!subject) parts.onNoSession = () => void noSession.series().value++;
     const open = (of: ResourceServer<RegisteredClaims>): EventReceiver =>
@@ -41,9 +39,7 @@ export function receiveEvents(
         ...{ clientIds, subject },
         onLogout(outcome, cause) {
           counter.series(`{outcome="${outcome}"}`).value++;
-          if (outcome === 'unavailable') {
-            log.write('warn', 'logout_failed', { message: messageOf(cause) });
-          }
+          if (outcome === 'unavailable') log.write('warn', 'logout_failed', { message: messageOf(cause) });
         },
       });
     let current = server();

@@ -19,11 +19,7 @@ const summaries = {
 const text = { type: 'string' } as const;
 const nullable = { type: ['string', 'null'] } as const;
 
-function describe(
-  path: string,
-  summary: keyof typeof summaries,
-  properties: Readonly<Record<string, unknown>>,
-): Description {
+function describe(path: string, summary: keyof typeof summaries, properties: Description['schema']): Description {
   const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
   return { path, summary: summaries[summary], schema };
 }
@@ -31,11 +27,7 @@ function describe(
 const readMessages = { scopes: ['read:messages'] } as const;
 
 export const endpointsOfA: readonly Endpoint[] = [
-  {
-    ...describe('/api/public', 'public', { message: text }),
-    access: 'open',
-    body: { message: messages.public },
-  },
+  { ...describe('/api/public', 'public', { message: text }), access: 'open', body: { message: messages.public } },
   {
     ...describe('/api/private', 'private', { message: text, user_id: nullable }),
     access: {},
@@ -69,11 +61,7 @@ export const endpointsOfA: readonly Endpoint[] = [
 ];
 
 export const endpointsOfB: readonly Endpoint[] = [
-  {
-    ...describe('/api/public', 'public', { Message: text }),
-    access: 'open',
-    body: { Message: messages.public },
-  },
+  { ...describe('/api/public', 'public', { Message: text }), access: 'open', body: { Message: messages.public } },
   {
     ...describe('/api/private', 'private', { Message: text }),
     access: {},
@@ -90,17 +78,13 @@ function readStrings(claim: unknown): readonly string[] {
   return Array.isArray(claim) ? claim.filter((item) => typeof item === 'string') : [];
 }
 
-export interface EndpointSettings {
-  readonly customClaim: string;
-}
-
 interface Description {
   readonly path: string;
   readonly summary: string;
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
-export interface OpenEndpoint extends Description {
+interface OpenEndpoint extends Description {
   readonly access: 'open';
   readonly body: object;
 }
@@ -108,7 +92,7 @@ export interface OpenEndpoint extends Description {
 /** An endpoint with a policy. Its body may depend on the claims. */
 export interface ProtectedEndpoint extends Description {
   readonly access: Policy;
-  readonly answer: (claims: RegisteredClaims, settings: EndpointSettings) => object;
+  readonly answer: (claims: RegisteredClaims, settings: { readonly customClaim: string }) => object;
 }
 
 /** One route: the app, the OpenAPI document and the page are built from it. */

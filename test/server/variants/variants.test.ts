@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint, EndpointSettings } from '../../../src/server/variants/endpoints.ts';
+import type { Endpoint } from '../../../src/server/variants/endpoints.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 const names = Object.keys(variants) as VariantName[]; // the keys are the names
-const settings: EndpointSettings = { customClaim: 'https://portcullis.example/claim' };
+const settings = { customClaim: 'https://portcullis.example/claim' };
 
 function findEndpoint({ endpoints }: Variant, path: string): Endpoint {
   const endpoint = endpoints.find((each) => each.path === path);
