@@ -26,20 +26,15 @@ afterEach(async () => {
 
 type Environment = Readonly<Record<string, string>>;
 
-async function start(
-  environment: Environment,
-  options: { readonly command?: 'serve' | 'gate'; readonly args?: readonly string[] } = {},
-) {
-  const service = await openService({
-    environment: {
-      ISSUER: provider.issuer,
-      IDP_AUDIENCE: provider.audience,
-      NODE_EXTRA_CA_CERTS: provider.caFile,
-      ...environment,
-    },
-    ...options,
-  });
+async function open(environment: Environment) {
+  const { issuer: ISSUER, audience: IDP_AUDIENCE, caFile: NODE_EXTRA_CA_CERTS } = provider;
+  const service = await openService({ environment: { ISSUER, IDP_AUDIENCE, NODE_EXTRA_CA_CERTS, ...environment } });
   closers.push(() => service.stop());
+  return service;
+}
+
+async function start(environment: Environment) {
+  const service = await open(environment);
   await awaitReady(service);
   return service;
 }
@@ -84,28 +79,18 @@ describe('', () => {
     const ann = await token();
     expect(await statuses(service, ann)).toEqual([200]);
     const url = `${service.adminUrl}/revocations`;
+    const usual = { authorization: `Bearer ${'k'.repeat(40)}`, 'content-type': 'application/json' };
     const revoke = async (value: unknown, headers: Environment = {}) =>
-      (
-        await post(url, JSON.stringify(value), {
-          authorization: `Bearer ${'k'.repeat(40)}`,
-          'content-type': 'application/json',
-          ...headers,
-        })
-      ).status;
+      (await post(url, JSON.stringify(value), { ...usual, ...headers })).status;
     expect(await revoke({ sub: 'ann' }, { 'content-type': 'text/plain' })).toBe(400);
     expect((await fetch(url)).status).toBe(405);
     expect(await statuses(service, ann)).toEqual([200]);
     expect(await revoke({ sub: 'a', issuer: 'https://other.example/' })).toBe(400);
     expect(await revoke({ sub: 'ann', issuer: provider.issuer })).toBe(204);
     await vi.waitFor(async () => expect(await statuses(service, ann)).toEqual([401]), limits);
-    const revoked = await runCommand(['revoke', '--client', 'app', '--admin', String(service.adminUrl)], {
-      ADMIN_KEY_FILE: file,
-    });
-    expect(revoked).toMatchObject({
-      status: 0,
-      stdout: expect.stringMatching(/^Tokens that were issued before/),
-      stderr: '',
-    });
+    const words = ['revoke', '--client', 'app', '--admin', String(service.adminUrl)];
+    const stdout = expect.stringMatching(/^Tokens that were issued before/);
+    expect(await runCommand(words, { ADMIN_KEY_FILE: file })).toMatchObject({ status: 0, stdout, stderr: '' });
     const ofBob = async (iat: number) => statuses(service, await token({ sub: 'bob', iat }));
     expect([await ofBob(now() - 60), await ofBob(now())]).toEqual([[401], [200]]);
   });
@@ -115,41 +100,16 @@ describe('', () => {
     closers.push(() => transmitter.stop());
     const [secret, file] = [join(folder, 'push'), join(folder, `streams.json`)];
     await writeFile(secret, 'Bearer pushed\n');
-    await writeFile(
-      file,
-      JSON.stringify({
-        streams: {
-          idp: {
-            transmitter: transmitter.url,
-            audience: transmitter.stream.aud,
-            authorizationFile: secret,
-            verifyEvery: 1,
-          },
-        },
-      }),
-    );
-    const service = await openService({
-      environment: {
-        ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, SHARED_SIGNALS: file },
-        ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile },
-      },
-    });
-    closers.push(() => service.stop());
+    const { stream, url } = transmitter;
+    const idp = { transmitter: url, audience: stream.aud, authorizationFile: secret, verifyEvery: 1 };
+    await writeFile(file, JSON.stringify({ streams: { idp } }));
+    const service = await open({ SHARED_SIGNALS: file, NODE_EXTRA_CA_CERTS: transmitter.caFile });
     await service.findLog(({ event }) => event === 'signals_stream_opened');
-    const { stream } = transmitter;
+    const usual = { authorization: 'Bearer pushed', 'content-type': 'application/secevent+jwt' };
     const push = async (text: string, headers: Environment = {}) =>
-      (
-        await post(`${service.url}/shared-signals/idp`, text, {
-          authorization: 'Bearer pushed',
-          'content-type': 'application/secevent+jwt',
-          ...headers,
-        })
-      ).status;
-    const event = transmitter.event(stream, eventTypes['account-disabled'], {
-      format: 'iss_sub',
-      iss: provider.issuer,
-      sub: 'ann',
-    });
+      (await post(`${service.url}/shared-signals/idp`, text, { ...usual, ...headers })).status;
+    const subject = { format: 'iss_sub', iss: provider.issuer, sub: 'ann' };
+    const event = transmitter.event(stream, eventTypes['account-disabled'], subject);
     expect(await push(event, { authorization: 'Bearer other' })).toBe(400);
     expect(await push('a'.repeat(100_000))).toBe(400);
     expect(await push(event)).toBe(202);
@@ -208,10 +168,8 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
       limits,
     );
     const settings = { REVOCATION_STORE: redis.url, ISSUER: provider.issuer };
-    expect(await runCommand(['revoke', '--sub', 'bob', '--before', new Date().toISOString()], settings)).toMatchObject({
-      status: 0,
-      stderr: '',
-    });
+    const bob = await runCommand(['revoke', '--sub', 'bob', '--before', new Date().toISOString()], settings);
+    expect(bob).toMatchObject({ status: 0, stderr: '' });
     await vi.waitFor(
       async () => expect(await statuses(second, await token({ sub: 'bob', sid: 'x' }))).toEqual([401]),
       limits,
@@ -249,15 +207,7 @@ describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
     const redis = await startTestRedis();
     closers.push(() => redis.stop());
     await redis.kill();
-    const service = await openService({
-      environment: {
-        ISSUER: provider.issuer,
-        IDP_AUDIENCE: provider.audience,
-        NODE_EXTRA_CA_CERTS: provider.caFile,
-        REVOCATION_STORE: redis.url,
-      },
-    });
-    closers.push(() => service.stop());
+    const service = await open({ REVOCATION_STORE: redis.url });
     expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(503);
     await redis.restart();
     await awaitReady(service);

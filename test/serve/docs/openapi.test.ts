@@ -7,42 +7,34 @@ import { createOpenApi, placeDocument } from '../../../src/serve/docs/openapi.ts
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 // The part of OpenAPI 3.1 that the document uses.
-interface MediaType {
-  readonly schema: object;
-  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
-}
+type Members<T> = Readonly<Record<string, T>>;
 interface ResponseObject {
   readonly description: string;
-  readonly headers?: Readonly<Record<string, { readonly schema: object }>>;
-  readonly content?: Readonly<Record<string, MediaType>>;
+  readonly headers?: Members<{ readonly schema: object }>;
+  readonly content?: Members<{ readonly schema: object; readonly examples?: Members<{ readonly value: unknown }> }>;
 }
 interface Reference {
   readonly $ref: string;
 }
 interface Operation {
   readonly summary: string;
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
+  readonly security: readonly Members<readonly string[]>[];
+  readonly responses: Members<ResponseObject | Reference>;
 }
 interface Document {
   readonly openapi: string;
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly license: Readonly<Record<string, string>>;
-  };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly info: { readonly title: string; readonly version: string; readonly license: Members<string> };
+  readonly paths: Members<Members<Operation>>;
   readonly components: {
-    readonly securitySchemes: Readonly<Record<string, { readonly type: string; readonly scheme: string }>>;
-    readonly responses: Readonly<Record<string, ResponseObject>>;
+    readonly securitySchemes: Members<{ readonly type: string; readonly scheme: string }>;
+    readonly responses: Members<ResponseObject>;
   };
 }
 
 function create(variant: Variant, mode: DpopMode, format = variant.defaults.errorBody): Document {
   const { endpoints, insufficientScopeStatus } = variant;
   const errorBody = errorBodyFormats[format];
-  const sources = { endpoints, mode, errorBody, insufficientScopeStatus };
-  const document = createOpenApi({ ...sources, version: '1.2.3' });
+  const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version: '1.2.3' });
   // As it goes over the wire; its shape is what these tests are about.
   return JSON.parse(JSON.stringify(document)) as Document;
 }
@@ -184,14 +176,7 @@ describe('refusals', () => {
 });
 
 describe('location', () => {
-  const { endpoints } = variants.a;
-  const document = createOpenApi({
-    endpoints,
-    mode: 'allowed',
-    errorBody: errorBodyFormats.detail,
-    insufficientScopeStatus: 403,
-    version: '1.2.3',
-  });
+  const document = { ...create(variants.a, 'allowed') };
   const base = 'https://api.example/v1';
 
   it('servers → the URL of the service; everything else is unchanged', () =>
@@ -200,17 +185,9 @@ describe('location', () => {
   it.each(['https://idp.example/realms/main', 'https://idp.example/realms/main/'])(
     'issuer %s → where tools read its flows',
     (issuer) => {
-      expect(placeDocument(document, issuer, base)).toMatchObject({
-        components: {
-          securitySchemes: {
-            Bearer: { scheme: 'bearer' },
-            Provider: {
-              type: 'openIdConnect',
-              openIdConnectUrl: 'https://idp.example/realms/main/.well-known/openid-configuration',
-            },
-          },
-        },
-      });
+      const openIdConnectUrl = 'https://idp.example/realms/main/.well-known/openid-configuration';
+      const securitySchemes = { Bearer: { scheme: 'bearer' }, Provider: { type: 'openIdConnect', openIdConnectUrl } };
+      expect(placeDocument(document, issuer, base)).toMatchObject({ components: { securitySchemes } });
     },
   );
 });

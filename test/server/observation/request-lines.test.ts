@@ -32,12 +32,8 @@ describe('the line of a request', () => {
     ];
     await send(service.url, '/api/private', { headers });
     expect(await service.findLog(isRequest)).toMatchObject({
-      request_id: 'call-7:a.b',
-      trace_id: trace,
-      client_ip: '203.0.113.5',
-      route: '/api/private',
-      status: 401,
-      reason: 'missing_credentials',
+      ...{ request_id: 'call-7:a.b', trace_id: trace, client_ip: '203.0.113.5' },
+      ...{ route: '/api/private', status: 401, reason: 'missing_credentials' },
     });
   });
 
@@ -134,12 +130,8 @@ describe('the line of a refused request', () => {
   it.each(cases)(
     '%s → what was expected and received, the key, and where to read on',
     async (reason, claims, facts) => {
-      const token = await provider.sign({
-        sub: 'auth0|alice',
-        client_id: 'app',
-        email: 'alice@mail.test',
-        ...claims(),
-      });
+      const person = { sub: 'auth0|alice', client_id: 'app', email: 'alice@mail.test' };
+      const token = await provider.sign({ ...person, ...claims() });
       const line = await refusedLine(service, bearer(token));
       expect(line).toMatchObject({ reason, docs: `${docsUrl}refusals.md#${reason}`, kid: provider.kid, ...facts() });
       const text = JSON.stringify(line);
@@ -150,12 +142,8 @@ describe('the line of a refused request', () => {
   it('unsupported_alg → the algorithm', async () => {
     const header = Buffer.from(JSON.stringify({ alg: 'HS256', kid: provider.kid })).toString('base64url');
     const token = [header, ...(await provider.sign({})).split('.').slice(1)].join('.');
-    expect(await refusedLine(service, bearer(token))).toMatchObject({
-      reason: 'unsupported_alg',
-      expected: ['RS256'],
-      received: 'HS256',
-      kid: provider.kid,
-    });
+    const facts = { expected: ['RS256'], received: 'HS256', kid: provider.kid };
+    expect(await refusedLine(service, bearer(token))).toMatchObject({ reason: 'unsupported_alg', ...facts });
   });
 
   it('no token → only where to read on', async () => {
@@ -181,13 +169,8 @@ describe('the line of a refused request', () => {
     const told = await start({ LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' });
     const trace = '0af7651916cd43dd8448eb211c80319c';
     const expired = await provider.sign({ client_id: 'app', exp: now() - 600 });
-    await send(told.url, '/api/private', {
-      headers: [
-        ...bearer(expired),
-        ...['traceparent', `00-${trace}-b7ad6b7169203331-01`],
-        ...['X-Forwarded-For', '203.0.113.5'],
-      ],
-    });
+    const origin = ['traceparent', `00-${trace}-b7ad6b7169203331-01`, 'X-Forwarded-For', '203.0.113.5'];
+    await send(told.url, '/api/private', { headers: [...bearer(expired), ...origin] });
     expect(await told.findLog(isRequest)).toMatchObject({
       ...{ client_ip: '203.0.113.5', trace_id: trace, client_id: 'app' },
       ...{ reason: 'expired', status: 401 },

@@ -162,28 +162,21 @@ describe.each(variants)('variant $name', (variant) => {
   });
 
   it('metadata → every origin may read it', async () => {
-    const path = '/.well-known/oauth-protected-resource';
     const origin = ['Origin', 'https://inspector.example.test'];
-    for (const target of [path, `${path}?x`]) {
+    for (const target of [metadataPath, `${metadataPath}?x`]) {
       const { status, headers } = await call(target, { headers: origin });
       expect([status, headers.get('access-control-allow-origin')]).toEqual([200, '*']);
     }
-    const preflight = await call(path, {
-      method: 'OPTIONS',
-      headers: [
-        ...origin,
-        'Access-Control-Request-Method',
-        'GET',
-        'Access-Control-Request-Headers',
-        'mcp-protocol-version',
-      ],
-    });
+    const asked = ['Access-Control-Request-Method', 'GET', 'Access-Control-Request-Headers', 'mcp-protocol-version'];
+    const preflight = await call(metadataPath, { method: 'OPTIONS', headers: [...origin, ...asked] });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
     expect(preflight.headers.get('access-control-allow-headers')).toBe('*');
-    const posted = await call(path, { method: 'POST', headers: origin });
+    const posted = await call(metadataPath, { method: 'POST', headers: origin });
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    expect((await call(`${path}x`, { headers: origin })).headers.has('access-control-allow-origin')).toBe(false);
+    expect((await call(`${metadataPath}x`, { headers: origin })).headers.has('access-control-allow-origin')).toBe(
+      false,
+    );
   });
 
   it('/openapi.json and /docs → their types and the policy of the page', async () => {
@@ -221,13 +214,12 @@ describe('variant A', () => {
     for (const { text } of [options, await send(service.url, '/api/public', { headers })]) {
       expect(text).not.toMatch(/access-control/i);
     }
-    const path = '/.well-known/oauth-protected-resource';
     for (const [method, status] of [
       ['GET', 200],
       ['HEAD', 200],
       ['OPTIONS', 204],
     ] as const) {
-      const metadata = await send(service.url, path, { method, headers });
+      const metadata = await send(service.url, metadataPath, { method, headers });
       expect([metadata.status, metadata.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
     }
   });
