@@ -63,43 +63,29 @@ describe('schemes and the place of the error', () => {
   const { realm } = settings;
   const added = { scopes: ['read:messages', 'write:messages'], metadataUrl: 'https://api.example.test/meta' };
   const shown = { scope: 'read:messages write:messages', resource_metadata: 'https://api.example.test/meta' };
+  type Expected = readonly [scheme: string, parameters: object];
+  const bearer: Expected = ['Bearer', { realm }];
+  const dpop: Expected = ['DPoP', { realm, algs }];
+  const blamedBearer: Expected = ['Bearer', { realm, ...error }];
+  const blamedDpop: Expected = ['DPoP', { realm, ...error, algs }];
 
-  it.each<[DpopMode, Scheme, readonly (readonly [string, object])[]]>([
-    ['off', 'Bearer', [['Bearer', { realm, ...error }]]],
-    ['off', 'DPoP', [['Bearer', { realm, ...error }]]],
-    [
-      'allowed',
-      'Bearer',
-      [
-        ['Bearer', { realm, ...error }],
-        ['DPoP', { realm, algs }],
-      ],
-    ],
-    [
-      'allowed',
-      'DPoP',
-      [
-        ['Bearer', { realm }],
-        ['DPoP', { realm, ...error, algs }],
-      ],
-    ],
-    ['required', 'DPoP', [['DPoP', { realm, ...error, algs }]]],
-    ['required', 'Bearer', [['DPoP', { realm, ...error, algs }]]],
+  it.each<[DpopMode, Scheme, readonly Expected[]]>([
+    ['off', 'Bearer', [blamedBearer]],
+    ['off', 'DPoP', [blamedBearer]],
+    ['allowed', 'Bearer', [blamedBearer, dpop]],
+    ['allowed', 'DPoP', [bearer, blamedDpop]],
+    ['required', 'DPoP', [blamedDpop]],
+    ['required', 'Bearer', [blamedDpop]],
   ])('mode %s, %s was used → %j', (mode, scheme, challenges) => expect(format({ mode, scheme })).toEqual(challenges));
 
   it('no credentials → no error on any challenge (RFC 6750 §3.1)', () => {
-    expect(format({ failure: failures.missing_credentials })).toEqual([
-      ['Bearer', { realm }],
-      ['DPoP', { realm, algs }],
-    ]);
+    expect(format({ failure: failures.missing_credentials })).toEqual([bearer, dpop]);
   });
 
   it('scopes and metadata → on every challenge', () => {
+    const lacking = { error: 'insufficient_scope', error_description: failures.insufficient_scope.description };
     expect(format({ ...added, failure: failures.insufficient_scope })).toEqual([
-      [
-        'Bearer',
-        { realm, error: 'insufficient_scope', error_description: failures.insufficient_scope.description, ...shown },
-      ],
+      ['Bearer', { realm, ...lacking, ...shown }],
       ['DPoP', { realm, algs, ...shown }],
     ]);
   });
@@ -111,25 +97,14 @@ describe('schemes and the place of the error', () => {
     );
   });
 
-  it.each<[DpopMode, Scheme, readonly (readonly [string, object])[]]>([
-    ['off', 'Bearer', [['Bearer', {}]]],
-    [
-      'allowed',
-      'Bearer',
-      [
-        ['Bearer', {}],
-        ['DPoP', { realm, algs, ...shown }],
-      ],
-    ],
-    [
-      'allowed',
-      'DPoP',
-      [
-        ['Bearer', {}],
-        ['DPoP', { realm, ...error, algs, ...shown }],
-      ],
-    ],
-    ['required', 'DPoP', [['DPoP', { realm, ...error, algs, ...shown }]]],
+  const bare: Expected = ['Bearer', {}];
+  const all: Expected = ['DPoP', { realm, ...error, algs, ...shown }];
+
+  it.each<[DpopMode, Scheme, readonly Expected[]]>([
+    ['off', 'Bearer', [bare]],
+    ['allowed', 'Bearer', [bare, ['DPoP', { realm, algs, ...shown }]]],
+    ['allowed', 'DPoP', [bare, all]],
+    ['required', 'DPoP', [all]],
   ])('bare style, mode %s, %s was used → no parameters for Bearer, all for DPoP', (mode, scheme, challenges) =>
     expect(format({ ...added, style: 'bare', mode, scheme })).toEqual(challenges),
   );

@@ -226,14 +226,9 @@ describe('events', () => {
     expect(await judge(server, { headers: {} })).toBe('missing_credentials');
     expect(events.map(({ type }) => type)).toEqual(['keys', 'keys', 'refused', 'granted', 'refused']);
     expect(events[1]).toMatchObject({ type: 'keys', issuer: first.issuer, event: { type: 'fetched', keys: 1 } });
-    expect(events[2]).toEqual({
-      type: 'refused',
-      reason: 'unknown_kid',
-      method: 'GET',
-      path: '/messages',
-      context: { issuer: first.issuer, kid: 'unknown' },
-      cause: undefined,
-    });
+    const context = { issuer: first.issuer, kid: 'unknown' };
+    const refused = { type: 'refused', method: 'GET', path: '/messages', cause: undefined };
+    expect(events[2]).toEqual({ ...refused, reason: 'unknown_kid', context });
     expect(events[4]).toMatchObject({ reason: 'missing_credentials', context: undefined });
     expect(JSON.stringify(events)).not.toContain(token.split('.')[1]);
   });
@@ -296,22 +291,12 @@ describe('events', () => {
   it('an error that is not in the table → unexpected, with its cause', async () => {
     const cause = new Error('store is gone');
     const onEvent = vi.fn();
-    const replay = {
-      witness: () => {
-        throw cause;
-      },
-    };
-    const server = open({ ...shared, issuers: [first], dpop: { replay }, onEvent });
+    const witness = vi.fn().mockThrow(cause);
+    const server = open({ ...shared, issuers: [first], dpop: { replay: { witness } }, onEvent });
     const url = 'https://api.test/messages';
     await expect(judge(server, { url, headers: first.dpopClient().headers({ url }) })).rejects.toBe(cause);
-    expect(onEvent).toHaveBeenCalledWith({
-      type: 'refused',
-      reason: 'unexpected',
-      method: 'GET',
-      path: '/messages',
-      context: undefined,
-      cause,
-    });
+    const refused = { type: 'refused', reason: 'unexpected', method: 'GET', path: '/messages' };
+    expect(onEvent).toHaveBeenCalledWith({ ...refused, context: undefined, cause });
   });
 });
 
@@ -319,22 +304,25 @@ describe('policies', () => {
   const url = 'https://api.test/messages';
   const server = createResourceServer({ ...shared, issuers: [first] });
   const level = z.object({ level: z.number() });
-  const slowLevel = level.refine(async () => true);
-
-  it.each([
+  const schemas = [
     ['at once', level],
-    ['later', slowLevel],
-  ])('DPoP: a proof is consumed only when the policy holds (a schema that returns %s)', async (_name, claims) => {
-    const client = first.dpopClient();
-    const token = client.token();
-    const headers = client.headers({ url, token });
-    expect(await judge(server, { url, headers }, { claims })).toBe('unaccepted_claims');
-    expect(await judge(server, { url, headers }, { scopes: ['read'] })).toBe('insufficient_scope');
-    expect(await judge(server, { url, headers })).toBe('accepted');
-    expect(await judge(server, { url, headers })).toBe('proof_replayed');
-    const good = client.headers({ url, token: client.token({ level: 1 }) });
-    expect(await judge(server, { url, headers: good }, { claims })).toBe('accepted');
-  });
+    ['later', level.refine(async () => true)],
+  ] as const;
+
+  it.each(schemas)(
+    'DPoP: a proof is consumed only when the policy holds (a schema that returns %s)',
+    async (_name, claims) => {
+      const client = first.dpopClient();
+      const token = client.token();
+      const headers = client.headers({ url, token });
+      expect(await judge(server, { url, headers }, { claims })).toBe('unaccepted_claims');
+      expect(await judge(server, { url, headers }, { scopes: ['read'] })).toBe('insufficient_scope');
+      expect(await judge(server, { url, headers })).toBe('accepted');
+      expect(await judge(server, { url, headers })).toBe('proof_replayed');
+      const good = client.headers({ url, token: client.token({ level: 1 }) });
+      expect(await judge(server, { url, headers: good }, { claims })).toBe('accepted');
+    },
+  );
 
   it('an invalid policy → TypeError, whatever the request brings', async () => {
     const policy = { scope: 'read' } as unknown as Policy; // as from code without types
@@ -358,10 +346,7 @@ describe('policies', () => {
     expect(await judge(several, bearer(second.token({ roles: ['read'] })), policy)).toBe('accepted');
   });
 
-  it.each([
-    ['at once', level],
-    ['later', slowLevel],
-  ])(
+  it.each(schemas)(
     "policy of an issuer → checked in addition to the route's, and gives the handler nothing (%s)",
     async (_name, claims) => {
       const issuers = [{ issuer: first.issuer, keys: first.keys, rules: { policy: { claims } } }, second];
@@ -438,6 +423,7 @@ describe('left to the caller', () => {
 
 describe('options that cannot work → TypeError that says the fix, at creation', () => {
   const right = { issuer: 'idp.example', audience: 'api' };
+  const listed = (entry: object) => ({ audience: 'api', issuers: [{ issuer: 'https://a/', ...entry }] });
 
   it.each<[unknown, RegExp]>([
     [undefined, /^createResourceServer: write an object/],
@@ -458,10 +444,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, clientIds: 'web' }, /^clientIds: name at least one client, in a list/],
     [{ ...right, clientIds: [''] }, /^clientIds: name at least one/],
     [{ ...right, isRevoked: true }, /^isRevoked: write a function/],
-    [
-      { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { subject: 'optional' } }] },
-      /^subject: an issuer can only require it/,
-    ],
+    [listed({ rules: { subject: 'optional' } }), /^subject: an issuer can only require it/],
     [{ ...right, issuerUrl: 'x' }, /^createResourceServer: there is no issuerUrl; write any of issuer, /],
     [{ ...right, dpop: { required: true } }, /^dpop: there is no required; write any of mode, /],
     [{ ...right, issuer: 'https://idp.example' }, /^issuer: write the domain without https/],
@@ -472,17 +455,14 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ audience: 'api', issuers: 'idp.example' }, /^issuers: write a list/],
     [{ audience: 'api', issuers: [7] }, /^issuers: write issuers, or objects/],
     [{ audience: 'api', issuers: [{}] }, /^issuer: write it as iss has it/],
-    [{ audience: 'api', issuers: [{ issuer: 'https://a/', insecure: 'true' }] }, /^insecure: write true or false/],
+    [listed({ insecure: 'true' }), /^insecure: write true or false/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://idp.test/.well-known/openid-configuration' }] },
       /^issuer: write the issuer without \/\.well-known\/openid-configuration; it is the member issuer/,
     ],
-    [
-      { audience: 'api', issuers: [{ issuer: 'https://a/', audience: 'b' }] },
-      /^issuers: there is no audience; .*rules/,
-    ],
-    [{ audience: 'api', issuers: [{ issuer: 'https://a/', rules: { aud: 'b' } }] }, /^rules: there is no aud/],
-    [{ audience: 'api', issuers: [{ issuer: 'ftp://a/' }] }, /https/],
+    [listed({ audience: 'b' }), /^issuers: there is no audience; .*rules/],
+    [listed({ rules: { aud: 'b' } }), /^rules: there is no aud/],
+    [listed({ issuer: 'ftp://a/' }), /https/],
     [{ audience: 'api', issuers: ['idp.example', 'https://idp.example/'] }, /^issuers: name each issuer once/],
     [{ ...right, keys: 'keys.json' }, /^keys: write a key set, or a JWK set/],
     [{ ...right, keys: {} }, /^keys: write a key set, or a JWK set/],
@@ -496,7 +476,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, clockTolerance: { exp: 5, nbf: 301 } }, /^clockTolerance: write seconds/],
     ...['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'profile', 'policy'].map(
       (name): [unknown, RegExp] => [
-        { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { [name]: undefined } }] },
+        listed({ rules: { [name]: undefined } }),
         new RegExp(`^rules: ${name} is undefined`),
       ],
     ),
@@ -504,20 +484,12 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, clockTolerance: { exp: 5, nbf: 5, iat: 5 } }, /^clockTolerance: there is no iat/],
     [{ ...right, clockTolerance: Number.POSITIVE_INFINITY }, /^clockTolerance: write seconds/],
     [{ ...right, subject: 'none' }, /^subject: write required or optional/],
-    [{ ...right, permissionsClaim: '' }, /^permissionsClaim: write the name of the claim/],
-    [{ ...right, permissionsClaim: [] }, /^permissionsClaim: write the name of the claim/],
-    ...[['roles', 7], [[]], [['roles'], 'rights'], ['rights', ['roles']], [['roles', '']]].map(
-      (permissionsClaim): [unknown, RegExp] => [
-        { ...right, permissionsClaim },
-        /^permissionsClaim: write the name of the claim/,
-      ],
+    ...['', [], ['roles', 7], [[]], [['roles'], 'rights'], ['rights', ['roles']], [['roles', '']]].map(
+      (claim): [unknown, RegExp] => [{ ...right, permissionsClaim: claim }, /^permissionsClaim: write the name/],
     ),
     [{ ...right, clientIdClaim: '' }, /^clientIdClaim: write the name of the claim/],
     [{ ...right, audience: 'unchecked', clientIds: ['web'] }, /^audience: clientIds check whom tokens are for/],
-    [
-      { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { policy: { scopes: [] } } }] },
-      /^policy: scopes must be a list with at least one string/,
-    ],
+    [listed({ rules: { policy: { scopes: [] } } }), /^policy: scopes must be a list with at least one string/],
     [{ ...right, dpop: 'required' }, /^dpop: write an object/],
     [{ ...right, dpop: { mode: 'on' } }, /^mode: write off or allowed or required/],
     [{ ...right, dpop: { replay: 'redis' } }, /^replay: write off, or a store/],

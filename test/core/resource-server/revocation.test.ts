@@ -139,16 +139,11 @@ it.each<readonly [string, object, object, readonly [calls: number, decision: str
   expect([calls.length, decision]).toEqual(expected);
 });
 
-it('introspected token with iat → the cutoff decides', async () => {
-  const { introspection } = createAnswers({ iat: now() - 10 });
-  const { revocations, decide } = open({ introspection });
-  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
-  expect(await decide('opaque')).toBe('revoked_token');
-});
-
-it('introspected token without iat, cutoff of its session → revoked_token', async () => {
-  const { introspection } = createAnswers({ sid: 's1' });
-  const { revocations, decide } = open({ introspection });
-  await revocations.revoke({ issuer: issuer.issuer, sid: 's1' });
+it.each([
+  ['with iat', { iat: now() - 10 }, { sub: 'ann' }],
+  ['without iat, cutoff of its session', { sid: 's1' }, { sid: 's1' }],
+])('introspected token %s → the cutoff decides', async (_name, claims, cutoff) => {
+  const { revocations, decide } = open({ introspection: createAnswers(claims).introspection });
+  await revocations.revoke({ issuer: issuer.issuer, ...cutoff });
   expect(await decide('opaque')).toBe('revoked_token');
 });

@@ -21,11 +21,9 @@ const issuer = 'https://idp.example.test/';
 const audience = 'https://api.example.test/';
 
 /** A key set that counts what it is asked. */
-interface CountingKeySet extends KeySet {
-  readonly asked: { find: number; has: number; usable: number };
-}
+type CountingKeySet = ReturnType<typeof createKeySet>;
 
-function createKeySet(state: 'usable' | 'empty' = 'usable'): CountingKeySet {
+function createKeySet(state: 'usable' | 'empty' = 'usable') {
   const keys = new Map<string, readonly [alg: string, key: KeyObject]>([
     ['rsa', ['RS256', ours.publicKey]],
     ['ec', ['ES256', ec.publicKey]],
@@ -33,24 +31,18 @@ function createKeySet(state: 'usable' | 'empty' = 'usable'): CountingKeySet {
     ['encryption', ['RSA-OAEP', ours.publicKey]],
   ]);
   const asked = { find: 0, has: 0, usable: 0 };
-  return {
-    asked,
+  const note = (name: keyof typeof asked): boolean => ++asked[name] > 0 && state === 'usable';
+  const set: KeySet = {
     generation: 0,
     find(kid, alg) {
-      asked.find++;
       const [fits, key] = keys.get(kid) ?? [];
-      return state === 'usable' && fits === alg ? key : undefined;
+      return note('find') && fits === alg ? key : undefined;
     },
-    has(kid) {
-      asked.has++;
-      return state === 'usable' && keys.has(kid);
-    },
-    usable() {
-      asked.usable++;
-      return state === 'usable';
-    },
+    has: (kid) => note('has') && keys.has(kid),
+    usable: () => note('usable'),
     refetch: () => undefined,
   };
+  return { ...set, asked };
 }
 
 /** What a token is minted from; each case changes one or two of these. */
@@ -124,69 +116,50 @@ function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | Regist
   return result instanceof Refused ? result.reason : result;
 }
 
-type Change = (draft: Draft) => void;
+type Change = (draft: Draft) => unknown;
+type Members = Readonly<Record<string, unknown>>;
 
+const set =
+  (members: Partial<Draft>): Change =>
+  (draft) =>
+    Object.assign(draft, members);
 const header =
-  (members: Readonly<Record<string, unknown>>): Change =>
-  (draft) => {
+  (members: Members): Change =>
+  (draft) =>
     Object.assign(draft.header, members);
-  };
 const claims =
-  (members: Readonly<Record<string, unknown>>): Change =>
-  (draft) => {
+  (members: Members): Change =>
+  (draft) =>
     Object.assign(draft.claims, members);
-  };
 const claimsText =
   (change: (text: string) => string): Change =>
-  (draft) => {
-    draft.claimsBytes = change(JSON.stringify(draft.claims));
-  };
-const headerBytes =
-  (bytes: string | Buffer): Change =>
-  (draft) => {
-    draft.headerBytes = bytes;
-  };
-const finish =
-  (change: (token: string, parts: readonly [string, string, string]) => string): Change =>
-  (draft) => {
-    draft.finish = (token) => {
-      const [first = '', second = '', third = ''] = token.split('.');
-      return change(token, [first, second, third]);
-    };
-  };
+  (draft) =>
+    Object.assign(draft, { claimsBytes: change(JSON.stringify(draft.claims)) });
+/** A draft with these changes. */
+function draftOf(...changes: readonly Change[]): Draft {
+  const draft = createDraft();
+  for (const change of changes) change(draft);
+  return draft;
+}
+
 const nest = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
 // One fault for each step, in the order of docs/behaviour.md.
 const steps: readonly (readonly [Reason, Change])[] = [
-  ['opaque_token', finish(() => 'opaque')],
-  ['malformed_encoding', finish((token) => `${token}=`)],
-  ['malformed_header', headerBytes('[]')],
-  [
-    'malformed_claims',
-    (draft) => {
-      draft.claimsBytes = '[]';
-    },
-  ],
+  ['opaque_token', set({ finish: () => 'opaque' })],
+  ['malformed_encoding', set({ finish: (token) => `${token}=` })],
+  ['malformed_header', set({ headerBytes: '[]' })],
+  ['malformed_claims', set({ claimsBytes: '[]' })],
   ['unsupported_alg', header({ alg: 'none' })],
   ['unsupported_typ', header({ typ: 'dpop+jwt' })],
   ['unsupported_header', header({ crit: ['exp'] })],
   ['malformed_kid', header({ kid: 1 })],
   ['invalid_issuer', claims({ iss: 'https://evil.example.test/' })],
   ['missing_kid', header({ kid: undefined })],
-  [
-    'keys_unavailable',
-    (draft) => {
-      draft.keys = createKeySet('empty');
-    },
-  ],
+  ['keys_unavailable', (draft) => Object.assign(draft, { keys: createKeySet('empty') })],
   ['unknown_kid', header({ kid: 'other' })],
   ['key_not_usable', header({ kid: 'ec' })],
-  [
-    'invalid_signature',
-    (draft) => {
-      draft.key = theirs.privateKey;
-    },
-  ],
+  ['invalid_signature', set({ key: theirs.privateKey })],
   ['invalid_audience', claims({ aud: 'urn:other' })],
   ['missing_exp', claims({ exp: undefined })],
   ['expired', claims({ exp: now - 60 })],
@@ -202,18 +175,15 @@ const steps: readonly (readonly [Reason, Change])[] = [
 describe('order', () => {
   it('a client that is not accepted → unaccepted_client, after the audience and before the times', () => {
     const rules = { clientIds: new Set(['web']) };
-    const draft = createDraft();
-    Object.assign(draft.claims, { client_id: 'other', exp: 1 });
+    const draft = draftOf(claims({ client_id: 'other', exp: 1 }));
     expect(judgeDraft(draft, rules)).toBe('unaccepted_client');
-    Object.assign(draft.claims, { aud: 'another' });
+    draft.claims['aud'] = 'another';
     expect(judgeDraft(draft, rules)).toBe('invalid_audience');
   });
 
   it('never lets a word of the token into a message', () => {
     for (const [, change] of steps) {
-      const draft = createDraft();
-      draft.claims['secret'] = 'payload-word';
-      change(draft);
+      const draft = draftOf(claims({ secret: 'payload-word' }), change);
       const token = mint(draft);
       const error = judge(token, rulesFor(draft.keys));
       if (!(error instanceof Refused)) throw new TypeError('An attack was let through.');
@@ -228,9 +198,7 @@ describe('order', () => {
     'a token wrong in %s and in anything checked later → the earlier reason',
     (reason, change, index) => {
       for (const [later, changeLater] of steps.slice(index)) {
-        const draft = createDraft();
-        changeLater(draft);
-        change(draft); // last, so that it holds where both change the same member
+        const draft = draftOf(changeLater, change); // the last holds where both change the same member
         expect(judgeDraft(draft), `${reason} before ${later}`).toBe(reason);
       }
     },
@@ -242,8 +210,7 @@ describe('order', () => {
   );
 
   it.each(keyless)('%s → no look-up in the key set', (_reason, change) => {
-    const draft = createDraft();
-    change(draft);
+    const draft = draftOf(change);
     judgeDraft(draft);
     expect(draft.keys.asked).toEqual({ find: 0, has: 0, usable: 0 });
   });
@@ -251,8 +218,7 @@ describe('order', () => {
   it.each(steps.slice(keyless.length))(
     '%s → one key is looked up, and others only after its signature has failed',
     (reason, change) => {
-      const draft = createDraft();
-      change(draft);
+      const draft = draftOf(change);
       judgeDraft(draft);
       // A key set that knows of no `nth` gives the first one again.
       expect(draft.keys.asked.find).toBe(reason === 'invalid_signature' ? 3 : 1);
@@ -285,8 +251,7 @@ describe('valid tokens', () => {
     ['exp just within the tolerance', claims({ exp: now - 4 })],
     ['iat just within the tolerance', claims({ iat: now + 5 })],
   ])('%s → its claims', (_name, change) => {
-    const draft = createDraft();
-    change(draft);
+    const draft = draftOf(change);
     expect(judgeDraft(draft)).toMatchObject({ iss: issuer, sub: 'user|1' });
   });
 
@@ -311,17 +276,15 @@ describe('valid tokens', () => {
   });
 
   it('sub absent where it is optional → its claims', () => {
-    const draft = createDraft();
-    delete draft.claims['sub'];
-    expect(judgeDraft(draft, { subject: 'optional' })).toEqual(draft.claims);
+    const { sub: _, ...expected } = createDraft().claims;
+    expect(judgeDraft(draftOf(claims({ sub: undefined })), { subject: 'optional' })).toEqual(expected);
   });
 });
 
 describe('binding of a token', () => {
   const thumbprint = 'A'.repeat(43);
   const judgeBinding = (cnf: unknown, certificates?: 'on' | 'off') => {
-    const draft = createDraft();
-    Object.assign(draft.claims, { cnf });
+    const draft = draftOf(claims({ cnf }));
     const rules = { ...rulesFor(draft.keys), ...(certificates !== undefined && { certificates }) };
     const judged = judge(mint(draft), rules);
     return judged instanceof Refused ? judged.reason : 'accepted';
@@ -341,17 +304,14 @@ describe('binding of a token', () => {
 });
 
 it('an algorithm that is not allowed → refused before the issuer is read', () => {
-  const draft = createDraft();
-  draft.header['alg'] = 'PS256';
-  draft.claims['iss'] = 'https://stranger.example/';
+  const draft = draftOf(header({ alg: 'PS256' }), claims({ iss: 'https://stranger.example/' }));
   expect(judgeDraft(draft)).toBe('unsupported_alg');
 });
 
 describe('verified data', () => {
   it('is called with its scopes, its binding and the key', () => {
-    const draft = createDraft();
     const jkt = 'A'.repeat(43);
-    Object.assign(draft.claims, { cnf: { jkt } });
+    const draft = draftOf(claims({ cnf: { jkt } }));
     const rules = issuerFor(draft.keys);
     expect(verifyAccessToken(mint(draft), listOf(rules), now)).toEqual({
       claims: draft.claims,
@@ -381,9 +341,7 @@ describe('verified data', () => {
 
 describe('rules', () => {
   it.each(['HS256', 'none', 'RSA-OAEP'])('%s allowed by mistake → still unsupported_alg', (alg) => {
-    const draft = createDraft();
-    draft.header['alg'] = alg;
-    expect(judgeDraft(draft, { algorithms: new Set([alg]) })).toBe('unsupported_alg');
+    expect(judgeDraft(draftOf(header({ alg })), { algorithms: new Set([alg]) })).toBe('unsupported_alg');
   });
 
   it('no issuer is trusted → every token has an invalid issuer', () => {
@@ -410,8 +368,7 @@ describe('rules', () => {
       ['subject', { subject: 'required' }, claims({ sub: undefined }), 'malformed_sub'],
       ['algorithms', { algorithms: new Set(['PS256']) }, claims({}), 'unsupported_alg'],
     ])('%s: what the first accepts, the second refuses by its own', (_name, changes, change, reason) => {
-      const draft = createDraft();
-      change(draft);
+      const draft = draftOf(change);
       const rules = listOf(
         issuerFor(draft.keys, { subject: 'optional' }),
         issuerFor(draft.keys, { subject: 'optional', issuer: second, ...changes }),
@@ -438,8 +395,7 @@ describe('rules', () => {
     ['key_not_usable', header({ kid: 'ec' }), { issuer }],
     ['expired', claims({ exp: 1 }), undefined],
   ])('%s → tells the operator what helps, and nothing of the token', (reason, change, context) => {
-    const draft = createDraft();
-    change(draft);
+    const draft = draftOf(change);
     expect(judge(mint(draft), rulesFor(draft.keys))).toMatchObject({ reason, context });
   });
 });

@@ -26,20 +26,16 @@ function judgeClaims(claims: JsonObject, held: ClaimRules): Outcome {
 describe('the client, and tokens without recipients', () => {
   const ofClient: Partial<ClaimRules> = { audiences: new Set(), clientIds: new Set(['web']) };
   const unchecked: Partial<ClaimRules> = { audiences: new Set(), isUnchecked: true };
+  const cid = { ...ofClient, clientIdClaim: 'cid' };
 
   it.each<[string, Partial<ClaimRules>, Readonly<Record<string, string>>, Outcome]>([
     ['client_id', ofClient, { client_id: '"web"' }, 'accepted'],
     ['azp', ofClient, { azp: '"web"' }, 'accepted'],
-    ['clientIdClaim cid', { ...ofClient, clientIdClaim: 'cid' }, { cid: '"web"' }, 'accepted'],
-    ['clientIdClaim cid, other client', { ...ofClient, clientIdClaim: 'cid' }, { cid: '"app"' }, 'unaccepted_client'],
-    [
-      'clientIdClaim cid, only client_id',
-      { ...ofClient, clientIdClaim: 'cid' },
-      { client_id: '"web"' },
-      'unaccepted_client',
-    ],
-    ['clientIdClaim cid, only azp', { ...ofClient, clientIdClaim: 'cid' }, { azp: '"web"' }, 'unaccepted_client'],
-    ['clientIdClaim cid, a list', { ...ofClient, clientIdClaim: 'cid' }, { cid: '["web"]' }, 'unaccepted_client'],
+    ['clientIdClaim cid', cid, { cid: '"web"' }, 'accepted'],
+    ['clientIdClaim cid, other client', cid, { cid: '"app"' }, 'unaccepted_client'],
+    ['clientIdClaim cid, only client_id', cid, { client_id: '"web"' }, 'unaccepted_client'],
+    ['clientIdClaim cid, only azp', cid, { azp: '"web"' }, 'unaccepted_client'],
+    ['clientIdClaim cid, a list', cid, { cid: '["web"]' }, 'unaccepted_client'],
     ['clientIdClaim of every object', { ...ofClient, clientIdClaim: 'constructor' }, {}, 'unaccepted_client'],
     ['unchecked, neither aud nor client', unchecked, {}, 'accepted'],
     ['unchecked, azp with an origin', unchecked, { azp: '"https://app.example"' }, 'accepted'],
@@ -47,12 +43,7 @@ describe('the client, and tokens without recipients', () => {
     ['unchecked, empty aud', unchecked, { aud: '[]' }, 'invalid_audience'],
     ['unchecked, aud null', unchecked, { aud: 'null' }, 'invalid_audience'],
     ['unchecked, client_id', unchecked, { client_id: '"web"' }, 'unaccepted_client'],
-    [
-      'unchecked, client in clientIdClaim',
-      { ...unchecked, clientIdClaim: 'cid' },
-      { cid: '"web"' },
-      'unaccepted_client',
-    ],
+    ['unchecked, client in cid', { ...unchecked, clientIdClaim: 'cid' }, { cid: '"web"' }, 'unaccepted_client'],
   ])('%s → %4$s', (_name, changes, members, outcome) =>
     expect(judge({ aud: undefined, ...members }, changes)).toBe(outcome),
   );
