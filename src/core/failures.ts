@@ -30,7 +30,7 @@ type Row = (text: { readonly raw: readonly string[] }) => Failure;
 const rows =
   (status: Failure['status'], error: Failure['error']): Row =>
   ({ raw: [text = ''] }) => {
-    const [description = '', fix = ''] = text.split('\n    ');
+    const [description = '', fix = ''] = text.split(/\n\s*/);
     return { status, error, description, fix };
   };
 /** Rows with a setting. */
