@@ -1,19 +1,18 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
 import { useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-numbers-'));
+const folder = useFolder();
 const keyFile = join(folder, 'signing.pem');
 const { privateKey } = generateKeyPairSync('ed25519');
 writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
-afterAll(() => rmSync(folder, { recursive: true }));
 const provider = await useTestProvider();
 const upstream = await useUpstream();
 const rules = {

@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
 import { useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { sendLogout } from '../support/logout.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-entries-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 const provider = await useTestProvider();
 const entry = { issuer: provider.issuer, audience: provider.audience };
 const rule = (id: string) => ({ id, path: `/${id}`, issuers: [id], scopes: ['read'] });

@@ -11,6 +11,7 @@ import { lastHeaders, type RecordingUpstream, startRecordingUpstream } from '../
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
+import { readValidRules } from '../support/read-rules.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
@@ -239,10 +240,9 @@ const parse = (rule: object, members: object = {}) =>
 
 describe('beside a proxy, with trustHeaders', () => {
   async function decide(headers: Readonly<Record<string, string>>, { scope = 'files:read', method = 'POST' } = {}) {
-    const read = await parse({ mcp: { ...maps, trustHeaders: true } });
-    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const rules = [{ id: 'a', path: '/**', mcp: { ...maps, trustHeaders: true } }];
     const gate = createGate({
-      rules: read.rules,
+      rules: readValidRules({ issuers, rules }),
       openServer: () => createResourceServer({ issuers: [issuer], audience: issuer.audience }),
     });
     const all = { host: 'api.example', ...issuer.headers({ scope }), ...headers };

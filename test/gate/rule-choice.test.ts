@@ -3,7 +3,7 @@ import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
 import { Refused } from '../../src/core/refused.ts';
 import { createGateCors } from '../../src/gate/match/cors.ts';
 import { chooseTreatment, createChooseRule } from '../../src/gate/match/rule-choice.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
+import { readValidRules } from '../support/read-rules.ts';
 import { words } from '../support/words.ts';
 
 const app = 'https://app.example';
@@ -27,11 +27,10 @@ const text = JSON.stringify({
     ...ids('known', { when: 'token.tenant == "a"' }),
   ],
 });
-const read = await readRules({ name: 'rules.json', text });
-if (read.kind === 'problems') throw new Error(read.problems.map(({ message }) => message).join('\n'));
+const rules = readValidRules(text);
 const readExternalUrl = createReadExternalUrl({ trust: 'none' });
-const choose = createChooseRule(read.rules, readExternalUrl);
-const chooseWithCors = createChooseRule(read.rules, readExternalUrl, { cors: createGateCors({ origins: [app] }) });
+const choose = createChooseRule(rules, readExternalUrl);
+const chooseWithCors = createChooseRule(rules, readExternalUrl, { cors: createGateCors({ origins: [app] }) });
 
 type Headers = Readonly<Record<string, string>>;
 const call = (path: string, headers: Headers = {}, method = 'GET') => ({

@@ -3,6 +3,7 @@ import { createResourceServer } from '../../src/core/resource-server/resource-se
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { readValidRules } from '../support/read-rules.ts';
 
 const issuer = createTestIssuer();
 const issuers = { staff: { issuer: 'https://id.example/', audience: 'orders' } };
@@ -20,10 +21,8 @@ interface Sample {
 
 /** Decides on a request with the rules of a file; tokens are from the test issuer. */
 async function decide(rules: readonly object[], url: string, { method = 'GET', headers = {} }: Sample = {}) {
-  const read = await readRules({ name: 'rules.json', text: JSON.stringify({ issuers, rules }) });
-  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
   const gate = createGate({
-    rules: read.rules,
+    rules: readValidRules({ issuers, rules }),
     openServer: () => createResourceServer({ issuers: [issuer], audience: issuer.audience }),
   });
   const { host } = new URL(url);

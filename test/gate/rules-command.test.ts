@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runCommand, runProcess } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-rules-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 
 function write(name: string, content: unknown): string {
   const file = join(folder, name);
@@ -18,6 +17,7 @@ async function run(args: readonly string[], start = runCommand) {
   return { status, stdout: stdout.replaceAll(`${folder}/`, ''), stderr: stderr.replaceAll(`${folder}/`, '') };
 }
 
+const staff = { issuers: ['staff'] };
 const good = write('good.json', {
   issuers: {
     staff: { issuer: 'https://id.example/', audience: 'orders' },
@@ -25,20 +25,13 @@ const good = write('good.json', {
   },
   rules: [
     { id: 'health', path: '/healthz', access: 'open' },
-    {
-      id: 'write',
-      hosts: ['api.example'],
-      path: '/orders/**',
-      methods: ['POST'],
-      issuers: ['staff'],
-      scopes: ['write'],
-    },
-    { id: 'bound', path: '/bound', issuers: ['staff'], dpop: 'required' },
+    { ...{ id: 'write', hosts: ['api.example'], path: '/orders/**', methods: ['POST'] }, ...staff, scopes: ['write'] },
+    { id: 'bound', path: '/bound', ...staff, dpop: 'required' },
     { id: 'closed', path: '/closed', access: 'deny' },
     { id: 'perhaps', path: '/perhaps', access: 'optional', issuers: ['partner'] },
-    { id: 'watched', path: '/watched', mode: 'report', issuers: ['staff'] },
+    { id: 'watched', path: '/watched', mode: 'report', ...staff },
     { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
-    { id: 'cors', path: '/cors', methods: ['PUT'], issuers: ['staff'], preflight: 'allow' },
+    { id: 'cors', path: '/cors', methods: ['PUT'], ...staff, preflight: 'allow' },
   ],
 });
 const api = 'https://api.example';
@@ -74,38 +67,26 @@ const cases = [
 
 describe('rules check', () => {
   it('good rules → 0', async () => {
-    expect(await run(['check', good], runProcess)).toEqual({
-      status: 0,
-      stdout: 'good.json: 8 rules, no problems\n',
-      stderr: '',
-    });
+    const stdout = 'good.json: 8 rules, no problems\n';
+    expect(await run(['check', good], runProcess)).toEqual({ status: 0, stdout, stderr: '' });
   });
 
   it('every problem with its place, in the order of the file → 1', async () => {
     const bad = write('bad.json', '{ "rules": [\n{ "id": "a", "path": "b" },\n{ "id": "c" }\n], "extra": 1 }');
     const { status, stdout, stderr } = await run(['check', bad]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr.split('\n').map((line) => line.slice(0, 40))).toEqual(
-      [
-        'bad.json:2:14: "path" is not valid. Write',
-        'bad.json:3:1: "path" is missing. Write a p',
-        'bad.json:4:4: There is no member "extra" h',
-      ]
-        .map((line) => line.slice(0, 40))
-        .concat(''),
-    );
+    expect(stderr.split('\n').map((line) => line.slice(0, 39))).toEqual([
+      'bad.json:2:14: "path" is not valid. Wri',
+      'bad.json:3:1: "path" is missing. Write ',
+      'bad.json:4:4: There is no member "extra',
+      '',
+    ]);
   });
 
   it('a rule that no request can reach → a warning with its place, what is wrong and what to write; still 0', async () => {
-    const shadowed = write(
-      'shadowed.json',
-      `{ "rules": [
-  { "id": "rest", "path": "/a/**", "access": "open" },
-  { "id": "a", "path": "/a", "access": "open" },
-  { "id": "below", "path": "/a/*/**", "access": "open" },
-  { "id": "encoded", "path": "/packages/a%2Fb", "access": "open" }
-] }`,
-    );
+    const paths = Object.entries({ rest: '/a/**', a: '/a', below: '/a/*/**', encoded: '/packages/a%2Fb' });
+    const rules = paths.map(([id, path]) => `\n  ${JSON.stringify({ id, path, access: 'open' })}`);
+    const shadowed = write('shadowed.json', `{ "rules": [${rules.join()}] }`);
     expect(await run(['check', shadowed])).toEqual({
       status: 0,
       stdout: 'shadowed.json: 4 rules, no problems, 2 warnings\n',
@@ -117,44 +98,26 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
 
   it('a file that is not there → 1', async () => {
     const { status, stderr } = await run(['check', join(folder, 'none.json')]);
-    expect({ status, stderr }).toEqual({
-      status: 1,
-      stderr: 'portcullis: none.json cannot be read (ENOENT). Name a readable file.\n',
-    });
+    expect([status, stderr]).toEqual([1, 'portcullis: none.json cannot be read (ENOENT). Name a readable file.\n']);
   });
 
   it.each([[[]], [['check']], [['check', good, good]], [['test', good]], [['look', good]]])(
     '%j → 64 and where the help is',
     async (args) => {
-      const { status, stderr } = await run(args);
-      expect(status).toBe(64);
-      expect(stderr).toBe(
-        'portcullis: write check FILE, test FILE CASES, which FILE METHOD URL, or replay AUDIT FILE.\nFlags and examples: portcullis rules --help\n',
-      );
+      const usage = 'write check FILE, test FILE CASES, which FILE METHOD URL, or replay AUDIT FILE.';
+      const stderr = `portcullis: ${usage}\nFlags and examples: portcullis rules --help\n`;
+      expect(await run(args)).toMatchObject({ status: 64, stderr });
     },
   );
 });
 
 describe('rules which', () => {
+  const only = 'write: the only match: an exact host (api.example), path /orders/**, methods POST\n';
+  const none = 'none: no rule matches, so the gate responds with 403\n';
   it.each<[string, string, number, string]>([
-    [
-      'POST',
-      `${api}/orders/17`,
-      0,
-      'write: the only match: an exact host (api.example), path /orders/**, methods POST\n',
-    ],
-    [
-      'GET',
-      `${api}/orders/17`,
-      1,
-      'none: no rule matches, so the gate responds with 403\n  not write: it is for POST\n',
-    ],
-    [
-      'POST',
-      'https://other.example/orders',
-      1,
-      'none: no rule matches, so the gate responds with 403\n  not write: it is for api.example\n',
-    ],
+    ['POST', `${api}/orders/17`, 0, only],
+    ['GET', `${api}/orders/17`, 1, `${none}  not write: it is for POST\n`],
+    ['POST', 'https://other.example/orders', 1, `${none}  not write: it is for api.example\n`],
     ['GET', `${api}/healthz/`, 0, 'health: the only match: any host, path /healthz, any method\n'],
     ['GET', `${api}/a/../healthz`, 1, 'none: the path is ambiguous, so the gate responds with 400\n'],
   ])('%s %s → %i', async (method, url, status, stdout) => {
@@ -281,23 +244,15 @@ describe('a folder of rules files', () => {
 
 describe('rules test', () => {
   it('every decision there is, as expected → 0', async () => {
-    expect(await run(['test', good, write('cases.json', cases)], runProcess)).toEqual({
-      status: 0,
-      stdout: `cases.json: ${cases.length} cases, all as expected\n`,
-      stderr: '',
-    });
+    const stdout = `cases.json: ${cases.length} cases, all as expected\n`;
+    const outcome = await run(['test', good, write('cases.json', cases)], runProcess);
+    expect(outcome).toEqual({ status: 0, stdout, stderr: '' });
   });
 
   it('scope, permissions and an unknown issuer → as at the gate, 0', async () => {
+    const places = { scopeClaim: 'scp', permissionsClaim: ['realm_access', 'roles'] };
     const rules = write('claims.json', {
-      issuers: {
-        staff: {
-          issuer: 'https://id.example/',
-          audience: 'a',
-          scopeClaim: 'scp',
-          permissionsClaim: ['realm_access', 'roles'],
-        },
-      },
+      issuers: { staff: { issuer: 'https://id.example/', audience: 'a', ...places } },
       rules: [{ id: 'all', path: '/**', scopes: ['read'], permissions: ['admin'] }],
     });
     const permissions = ['admin'];
@@ -312,11 +267,8 @@ describe('rules test', () => {
       { url: api, token: { issuer: 'stuff', scope: 'read', permissions }, expect: 'invalid_issuer' },
       { url: api, token: { iss: 'https://other.example/', scope: 'read', permissions }, expect: 'invalid_issuer' },
     ];
-    expect(await run(['test', rules, write('own.json', own)])).toEqual({
-      status: 0,
-      stdout: `own.json: ${own.length} cases, all as expected\n`,
-      stderr: '',
-    });
+    const stdout = `own.json: ${own.length} cases, all as expected\n`;
+    expect(await run(['test', rules, write('own.json', own)])).toEqual({ status: 0, stdout, stderr: '' });
   });
 
   it('decisions that differ → each with its line, 1', async () => {
@@ -348,7 +300,6 @@ differing.yaml: 3 cases, 2 not as expected
     ['a path', [{ url: '/a', expect: 'allowed' }], '"url" is missing or not valid. Write the URL as the client'],
   ])('%s → 1', async (_claim, content, message) => {
     const { status, stderr } = await run(['test', good, write('cases-bad.json', content)]);
-    expect(status).toBe(1);
-    expect(stderr).toContain(message);
+    expect([status, stderr]).toEqual([1, expect.stringContaining(message)]);
   });
 });

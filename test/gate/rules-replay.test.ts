@@ -1,18 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReplay, type Replayed, readRecorded } from '../../src/gate/review/rules-replay.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
 import { type Asked, type OpenedGate, openGate } from '../support/gate-process.ts';
+import { readValidRules } from '../support/read-rules.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let main: TestProvider;
 let partner: TestProvider;
 let gate: OpenedGate;
 let requests: readonly Asked[];
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-replay-'));
+const folder = useFolder();
 const trail = join(folder, 'audit.jsonl');
 
 type RuleMembers = Readonly<Record<string, unknown>>;
@@ -77,15 +77,12 @@ beforeAll(async () => {
 afterAll(async () => {
   await gate?.stop();
   await Promise.all([main?.close(), partner?.close()]);
-  rmSync(folder, { recursive: true });
 });
 
 const exchanges = { out: { issuer: 'main', clientId: 'gate', clientSecretFile: 'secret', audience: 'orders' } };
 
 function replay(rules: readonly RuleMembers[], texts: readonly string[] = recorded): readonly Replayed[] {
-  const read = readRules({ name: 'rules.json', text: JSON.stringify({ ...fileOf(rules), exchanges }) });
-  if (read.kind !== 'rules') throw new Error(JSON.stringify(read.problems));
-  const decide = createReplay(read.rules);
+  const decide = createReplay(readValidRules({ ...fileOf(rules), exchanges }));
   return texts.map((text) => {
     const line = readRecorded(text);
     if (line === undefined) throw new Error(`not a decision: ${text}`);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { JsonObject } from '../../src/core/jose/json.ts';
 import type { KeySet, ManagedKeySet } from '../../src/core/keys/key-set.ts';
 import { createGateServers } from '../../src/gate/gate-servers.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import { readSettings } from '../../src/server/settings/settings.ts';
+import { readValidRules } from './read-rules.ts';
+import { readValid } from './read-settings.ts';
 
 /** An introspection endpoint, by its URL. */
 export type Endpoints = Readonly<Record<string, (token: string) => JsonObject>>;
@@ -30,9 +30,7 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
     asked.push(`${endpoint} ${token}`);
     return Response.json(endpoints[endpoint]?.(token) ?? { active: false });
   };
-  const read = readSettings({ args: [], environment: { IDP_DOMAIN: 'a.test', IDP_AUDIENCE: 'b', SUBJECT: subject } });
-  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
-  const { settings } = read;
+  const { settings } = readValid({ IDP_DOMAIN: 'a.test', IDP_AUDIENCE: 'b', SUBJECT: subject });
   const servers = createGateServers({
     // Only keys are looked up.
     open: async (issuer, { jwksUri } = {}) => ({ issuer, set: keysOf(issuer, jwksUri) as ManagedKeySet }),
@@ -42,15 +40,11 @@ export async function openEntryGate({ file, keysOf, endpoints = {}, subject = 'r
   /** Reads a file, and makes its rules active, as a reload does. */
   const load = async (content: object) => {
     const text = JSON.stringify(content).replaceAll('"SECRET"', JSON.stringify(secret));
-    const read = await readRules({ name: 'rules.json', text });
-    if (read.kind === 'problems') throw new Error(read.problems.map(({ message }) => message).join('\n'));
+    const rules = readValidRules(text);
     const introspections = new Map(
-      [...read.rules.introspections].map(([name, options]) => [name, { ...options, fetch: answer }] as const),
+      [...rules.introspections].map(([name, options]) => [name, { ...options, fetch: answer }] as const),
     );
-    const { gate, adopt } = await servers.prepare(
-      { ...read.rules, introspections },
-      { settings, mode: 'proxy', means: {} },
-    );
+    const { gate, adopt } = await servers.prepare({ ...rules, introspections }, { settings, mode: 'proxy', means: {} });
     adopt();
     return gate;
   };

@@ -13,6 +13,7 @@ import { createGate } from '../../../src/gate/gate.ts';
 import { ConditionCall } from '../../../src/gate/match/condition-call.ts';
 import { readRules } from '../../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
+import { readValidRules } from '../../support/read-rules.ts';
 
 const names = new Set(['tenant']);
 const compile = (text: string) => compileCondition(text, { names, headers: ['X-Auth-Subject'] });
@@ -211,7 +212,7 @@ describe('problems', () => {
   it.each(['open', 'deny'])('"access": "%s" with "when" → a problem', (access) => {
     const read = readRules({
       name: 'r',
-      text: JSON.stringify({ rules: [{ id: 'r', path: '/', access, when: 'true' }] }),
+      text: `{ "rules": [{ "id": "r", "path": "/", "access": "${access}", "when": "true" }] }`,
     });
     expect(read).toMatchObject({ problems: [{ message: expect.stringContaining('so "when" has no effect') }] });
   });
@@ -410,11 +411,8 @@ describe('a refusal', () => {
     expect(show(text, facts, 'hashed')?.received).toEqual([expect.stringMatching(/^token\.b = #[\w-]{22}$/)]);
     const header = show('request.headers["x-a"] == token.b', facts, 'plain')?.received;
     expect(header).toEqual([expect.stringMatching(/^request\.headers\["x-a"\] = #[\w-]{22}$/), 'token.b = "alice"']);
-    const again = show(
-      'request.headers["x-a"] == "secret2"',
-      { headers: new Headers({ 'x-a': 'alice' }) },
-      'hashed',
-    )?.received;
+    const same = { headers: new Headers({ 'x-a': 'alice' }) };
+    const again = show('request.headers["x-a"] == "secret2"', same, 'hashed')?.received;
     const hash = (shown: unknown): string | undefined => /#\S+$/.exec(String([shown].flat()[0]))?.[0];
     expect(hash(again)).toBe(hash(show(text, facts, 'hashed')?.received));
   });
@@ -463,27 +461,20 @@ describe('evaluation', () => {
 describe('the gate', () => {
   const issuer = createTestIssuer();
   const issuers = { staff: { issuer: issuer.issuer, audience: 'orders' } };
-  async function decide(
-    rule: object,
-    {
-      claims = {},
-      path = '/t/acme',
-      token = true,
-    }: { claims?: Readonly<Record<string, unknown>>; path?: string; token?: boolean } = {},
-  ) {
+  interface Call {
+    readonly claims?: Readonly<Record<string, unknown>>;
+    readonly path?: string;
+    readonly token?: boolean;
+  }
+  async function decide(rule: object, { claims = {}, path = '/t/acme', token = true }: Call = {}) {
     const rules = [{ id: 'r', path: '/t/{tenant}', issuers: ['staff'], ...rule }];
-    const read = readRules({ name: 'rules.json', text: JSON.stringify({ issuers, rules }) });
-    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
     const gate = createGate({
-      rules: read.rules,
+      rules: readValidRules({ issuers, rules }),
       readClientAddress: createReadClientAddress('all'),
       openServer: () => createResourceServer({ issuers: [issuer], audience: issuer.audience }),
     });
-    const headers = new Headers({
-      host: 'api.example',
-      'x-forwarded-for': '192.0.2.9',
-      ...(token && issuer.headers(claims)),
-    });
+    const own = { host: 'api.example', 'x-forwarded-for': '192.0.2.9' };
+    const headers = new Headers({ ...own, ...(token && issuer.headers(claims)) });
     const request = { method: 'GET', url: `https://api.example${path}`, target: path, headers };
     const decision = await gate.decide(request, { encrypted: true }, { peer: { remoteAddress: '127.0.0.1' } });
     if (decision.kind === 'refused')

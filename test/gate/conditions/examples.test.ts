@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runCases } from '../../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../../src/gate/rules/rules-reader.ts';
+import { readValidRules } from '../../support/read-rules.ts';
 
 const page = readFileSync('docs/gate/rules.md', 'utf8');
 const issuers = {
@@ -29,16 +30,9 @@ async function decide(
 ) {
   vi.useFakeTimers({ now: new Date(at), toFake: ['Date'] });
   const rules = [{ issuers: ['staff'], ...examples.get(title) }];
-  const read = readRules({ name: 'rules.json', text: JSON.stringify({ issuers, rules }) });
-  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
-  const sample = {
-    method,
-    url: `https://api.example${path}`,
-    token: { issuer: 'staff', ...token },
-    dpop: false,
-    headers,
-  };
-  const [outcome] = await runCases(read.rules, [{ ...sample, expect: 'allowed' }]);
+  const call = { method, url: `https://api.example${path}`, token: { issuer: 'staff', ...token }, headers };
+  const sample = { ...call, dpop: false, expect: 'allowed' };
+  const [outcome] = await runCases(readValidRules({ issuers, rules }), [sample]);
   return outcome?.decision;
 }
 

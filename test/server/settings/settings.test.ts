@@ -394,22 +394,16 @@ function row(name: string, good: string | Good, bad: string, ...odd: readonly st
   const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Settings; // the test fails otherwise
   return { name, key, good: typeof good === 'string' ? words(good).map(same) : good, bad: [...words(bad), ...odd] };
 }
+const readAs = (good: string, read: (text: string) => unknown): Good =>
+  words(good).map((text) => [text, read(text)] as const);
 const numbers = (name: string, good: string, bad: string, ...odd: readonly string[]): Row =>
-  row(
-    name,
-    words(good).map((text) => [text, Number(text)] as const),
-    bad,
-    ...odd,
-  );
+  row(name, readAs(good, Number), bad, ...odd);
 const lists = (...texts: readonly string[]): Good =>
   texts.map((text) => [text, text.split(/, ?/).filter((item) => item !== '')] as const);
-const flag = (name: string): Row =>
-  row(
-    name,
-    words('true false TRUE False').map((text) => [text, text.toLowerCase() === 'true'] as const),
-    '1 0 yes on truefalse null toString',
-    ' true',
-  );
+const flag = (name: string): Row => {
+  const good = readAs('true false TRUE False', (text) => text.toLowerCase() === 'true');
+  return row(name, good, '1 0 yes on truefalse null toString', ' true');
+};
 const onlyAs = (name: string, text: string, value: unknown, bad: string, ...odd: readonly string[]): Row =>
   row(name, [[text, value]], bad, ...odd);
 
@@ -429,13 +423,12 @@ const rows: readonly Row[] = [
     ),
     key: 'issuer',
     good: [
-      ...words(`
-        tenant.eu.example.com localhost localhost:8443 tenant.example.com:443 TENANT.example.com a_b.example.com a
-        10.0.0.1 10.0.0.1:8443 [::1] [::1]:8443 [2001:db8::a]:65535
-      `).map((text) => [text, `https://${text}/`] as const),
-      ...words('https://tenant.example.com https://tenant.example.com/ HTTPS://tenant.example.com').map(
-        (text) => [text, undefined] as const,
+      ...readAs(
+        `tenant.eu.example.com localhost localhost:8443 tenant.example.com:443 TENANT.example.com a_b.example.com a
+        10.0.0.1 10.0.0.1:8443 [::1] [::1]:8443 [2001:db8::a]:65535`,
+        (text) => `https://${text}/`,
       ),
+      ...readAs('https://tenant.example.com https://tenant.example.com/ HTTPS://tenant.example.com', () => undefined),
     ],
   },
   {
@@ -443,11 +436,7 @@ const rows: readonly Row[] = [
       'IDP_AUDIENCE',
       'urn:api https://api.example.test https://api.example.test/ ☃ a"b',
       '',
-      ...[' urn:api', 'urn:api ', '"urn:api"', "'urn:api'", '“urn:api”', '"', ' '],
-      'a\nb',
-      'a\0',
-      '\x7f',
-      'a\u0085',
+      ...[' urn:api', 'urn:api ', '"urn:api"', "'urn:api'", '“urn:api”', '"', ' ', 'a\nb', 'a\0', '\x7f', 'a\u0085'],
     ),
     key: 'audience',
   },
@@ -500,10 +489,7 @@ const rows: readonly Row[] = [
   row('WORKERS', 'auto', ''),
   row(
     'CLOCK_TOLERANCE',
-    [
-      ['0', { exp: 0, nbf: 0 }],
-      ['60', { exp: 60, nbf: 60 }],
-    ],
+    readAs('0 60', (text) => ({ exp: Number(text), nbf: Number(text) })),
     '61 -1 0.5 5s',
   ),
   numbers('KEYS_STALE', '0 86400', '86401 -1 1h'),
@@ -600,14 +586,9 @@ describe('ISSUER instead of the domain', () => {
     expect(readGood(withIssuer(issuer, { JWKS_URI }))).toMatchObject({ issuer, jwksUri: JWKS_URI });
   });
 
-  it.each([
-    ['a domain', { IDP_DOMAIN: 'tenant.example.test' }],
-    ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example.test' }],
-  ])('together with %s → a problem', (_name, environment) => {
-    const problems = readBad({ ISSUER: 'https://id.example.test/', ...environment });
-    expect(problems).toMatchObject([
-      { name: 'IDP_DOMAIN', fix: expect.stringMatching(/^IDP_DOMAIN and ISSUER are both set\./) },
-    ]);
+  it.each(['tenant.example.test', 'https://tenant.example.test'])('together with %s → a problem', (IDP_DOMAIN) => {
+    const fix = expect.stringMatching(/^IDP_DOMAIN and ISSUER are both set\./);
+    expect(readBad({ ISSUER: 'https://id.example.test/', IDP_DOMAIN })).toEqual([{ name: 'IDP_DOMAIN', fix }]);
   });
 
   it('empty → counts as not set, and the domain is required', () => {
@@ -624,13 +605,10 @@ describe('ISSUER instead of the domain', () => {
 });
 
 describe('outbound proxies', () => {
-  it.each([
-    ['http://proxy.example.test:3128', 'http://proxy.example.test:3128'],
-    ['https://proxy.example.test', 'https://proxy.example.test'],
+  it.each<readonly [string, string]>([
     ['http://user:pass%20word@proxy.example.test:3128', 'http://***@proxy.example.test:3128'],
-    ['http://[::1]:3128', 'http://[::1]:3128'],
-    ['proxy.example.test', 'proxy.example.test'],
-    ['proxy.example.test:3128', 'proxy.example.test:3128'],
+    ...words(`http://proxy.example.test:3128 https://proxy.example.test http://[::1]:3128 proxy.example.test
+      proxy.example.test:3128`).map(same),
   ])('%s → shown as %s', (value, shown) => {
     for (const name of ['HTTP_PROXY', 'HTTPS_PROXY']) {
       expect(find(readEffective({ [name]: value }), name)).toEqual({ name, value: shown, source: 'environment' });
@@ -699,31 +677,23 @@ describe('secrets', () => {
   });
 
   it('in the file, of any type → not repeated', () => {
-    const path = writeSettingsFile({
-      dpop_nonce_secret: [secret],
-      replay_store: { url: `redis://:${secret}@cache.example.test` },
-    });
+    const store = { url: `redis://:${secret}@cache.example.test` };
+    const path = writeSettingsFile({ dpop_nonce_secret: [secret], replay_store: store });
     const problems = readBad({}, ['--settings', path]);
     expect(problems).toHaveLength(2);
     expect(formatProblems(problems)).not.toContain(secret);
   });
 
-  it.each([
-    ['tenant.example.test', 'tenant.example.test'],
-    ['tenant.example.test:99999', 'tenant.example.test:99999'],
-    ['https://tenant.example.test:8443/', 'https://tenant.example.test:8443/'],
-    ['[::1]:8443', '[::1]:8443'],
-    ['redis://localhost:6379/1', 'redis://localhost:6379/1'],
-    ['memory', 'memory'],
+  it.each<readonly [string, string]>([
+    ...words(`tenant.example.test tenant.example.test:99999 https://tenant.example.test:8443/ [::1]:8443 memory
+      redis://localhost:6379/1 redis+sentinel://one:26379,[::1]:26380/main https://id.example.test/realms/a:b
+      unix:/run/app.sock`).map(same),
     ['a@b@c', '***@c'],
     ['redis://:123456', 'redis://:***'],
     ['redis://:12345', 'redis://:***'],
-    ['redis+sentinel://one:26379,[::1]:26380/main', 'redis+sentinel://one:26379,[::1]:26380/main'],
     ['rediss+cluster://user:p@ss@one:6379,two', 'rediss+cluster://***@one:6379,two'],
     ['redis://one:6379/0?password=x', 'redis://one:6379/0?***'],
     ['redis://user@one:6379:x', 'redis://***@one:***'],
-    ['https://id.example.test/realms/a:b', 'https://id.example.test/realms/a:b'],
     ['secret://a@b', '***@b'],
-    ['unix:/run/app.sock', 'unix:/run/app.sock'],
   ])('showUrl: %s → %s', (text, shown) => expect(showUrl(text)).toBe(shown));
 });
