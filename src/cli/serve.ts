@@ -9,7 +9,7 @@ export async function runServe({ rest: args }: Flags<'serve'>, environment: Node
   if (ofGate !== undefined) {
     // Users must not assume that this command applies rules.
     const fix = 'Rules are for another command. Write portcullis gate, or leave it out.';
-    requireValid({ kind: 'problems', problems: [{ name: ofGate.replace(/=.*/s, ''), value: undefined, fix }] });
+    requireValid({ kind: 'problems', problems: [{ name: ofGate.replace(/=.*/s, ''), fix }] });
   }
   return runService(
     environment,

@@ -1,31 +1,46 @@
 import { describe, expect, it } from 'vitest';
-import { createRuleSamples, describeUnreachable, findUnreachable } from '../../src/gate/review/rule-warnings.ts';
-import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
+import { findRuleWarnings } from '../../src/gate/review/rule-warnings.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
 type Entry = Partial<RuleEntry> & { readonly path: string };
 
 const at = (path: string, ...hosts: string[]): Entry => ({ path, hosts });
 
-/** The indexes of the rules that cannot be reached. */
-function unreachable(...entries: readonly Entry[]): readonly string[] {
-  const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
-  const rules = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }], (_, message) => {
-    throw new Error(message);
-  });
-  if (rules === undefined) throw new Error('no rules');
-  return findUnreachable(document.rules, createRuleSamples(document.rules, rules)).map(({ id }) => id);
+/** The rules that cannot be reached, with the reason. */
+function unreachable(entries: readonly Entry[]): readonly string[] {
+  const rules = entries.map((entry, index) => ({ id: `r${index}`, access: 'open', ...entry }));
+  const file = { name: 'rules.json', text: JSON.stringify({ rules }) };
+  const read = readRules(file);
+  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+  const found = findRuleWarnings(file, read.rules).filter(({ kind }) => kind === 'unreachable');
+  return found.map(({ seen }) => seen.replace('no request can reach the rule ', ''));
 }
 
 describe('rules that no request can reach', () => {
-  it.each<[string, readonly Entry[], readonly string[]]>([
-    ['everything below a path is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*/**' }], ['r0']],
-    ['every length is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*' }, { path: '/a/*/*/**' }], ['r0']],
-    ['an encoded slash that is not allowed', [{ path: '/packages/a%2Fb' }], ['r0']],
-    ['rules of its host take all', [at('/**', 'a.example'), at('/', 'a.example'), at('/*/**', 'a.example')], ['r0']],
-  ])('%s', (_, entries, expected) => {
-    expect(unreachable(...entries)).toEqual(expected);
-  });
+  const hosts = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name}.example`);
+  const shadow = (most: number): readonly Entry[] => [
+    at('/', ...hosts.slice(0, most).map((host) => `*.${host}`)),
+    ...hosts.slice(0, most).map((host) => at('/', `{name}.${host}`)),
+  ];
+  it.each<[string, readonly Entry[], string]>([
+    ['everything below a path', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*/**' }], '"r1" and "r2"'],
+    [
+      'each length',
+      [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*' }, { path: '/a/*/*/**' }],
+      '"r1", "r2" and "r3"',
+    ],
+    ['all of its host', [at('/**', 'a.example'), at('/', 'a.example'), at('/*/**', 'a.example')], '"r1" and "r2"'],
+    ['all of its hosts', shadow(5), '"r1", "r2", "r3" and 2 more'],
+  ])('others take %s → their names', (_, entries, winners) =>
+    expect(unreachable(entries)).toEqual([`"r0": the rules ${winners} are more specific and take all of its requests`]),
+  );
+
+  it('one other takes all → its name', () =>
+    expect(unreachable(shadow(1))).toEqual(['"r0": the rule "r1" is more specific and takes all of its requests']));
+
+  it('an encoded slash that is not allowed → the gate refuses its path', () =>
+    expect(unreachable([{ path: '/packages/a%2Fb' }])).toEqual(['"r0": the gate refuses its path']));
 });
 
 describe('rules that look as if they were shadowed and are not', () => {
@@ -47,18 +62,5 @@ describe('rules that look as if they were shadowed and are not', () => {
     ['a slash at the end', [{ path: '/a/' }]],
     ['an address in brackets', [{ path: '/a', hosts: ['[::1]:8443'] }]],
     ['hosts in unusual spellings', [{ path: '/a', hosts: ['[2001:db8:0::1]', 'BÜCHER.example.:443', '*.Example'] }]],
-  ])('%s', (_, entries) => {
-    expect(unreachable(...entries)).toEqual([]);
-  });
-});
-
-describe('winners of its requests', () => {
-  it.each([
-    [[], 'the gate refuses its path'],
-    [['a'], 'the rule "a" is more specific and takes all of its requests'],
-    [['a', 'b', 'c'], 'the rules "a", "b" and "c" are more specific and take all of its requests'],
-    [['a', 'b', 'c', 'd', 'e'], 'the rules "a", "b", "c" and 2 more are more specific and take all of its requests'],
-  ])('%j → %s', (winners, why) => {
-    expect(describeUnreachable({ id: 'x', index: 0, winners })).toBe(`no request can reach the rule "x": ${why}`);
-  });
+  ])('%s', (_, entries) => expect(unreachable(entries)).toEqual([]));
 });

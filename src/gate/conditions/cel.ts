@@ -23,8 +23,7 @@ function requireCel(): Cel {
   try {
     return createRequire(import.meta.url)('@bufbuild/cel') as Cel; // its declarations describe it
   } catch (cause) {
-    throw new TypeError('"when" needs the package @bufbuild/cel. Install it with "npm install @bufbuild/cel".', {
-      cause,
-    });
+    const message = '"when" needs the package @bufbuild/cel. Install it with "npm install @bufbuild/cel".';
+    throw new TypeError(message, { cause });
   }
 }

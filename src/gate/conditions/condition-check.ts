@@ -134,7 +134,9 @@ function checkRead(expr: Expr, path: ConditionPath, walk: Walk): Type {
   if (variable === 'token') return member === undefined ? 'map<dyn>' : 'dyn';
   if (variable === 'now' && member === undefined) return timestampType;
   if (member === undefined) return refuse(expr, `Write ${variable} with one of its members`);
-  if (variable === 'path' && !walk.names.has(member)) refuse(expr, unbound(member));
+  if (variable === 'path' && !walk.names.has(member)) {
+    refuse(expr, `Neither the path nor each host binds {${member}}. Write {${member}} as one segment or label`);
+  }
   if (variable === 'request' && !requestMembers.includes(member)) {
     refuseName(expr, `member request.${member}`, requestMembers);
   }
@@ -242,10 +244,8 @@ function refuse(expr: Expr, message: string): never {
 function refuseName(expr: Expr, what: string, known: readonly string[]): never {
   const written = [...new Set(known)].filter((name) => /^\w+$/.test(name) && name !== 'matches');
   const meant = findLikeliest(what.replace(/^.*[ .]/, ''), written, 2);
-  return refuse(
-    expr,
-    `There is no ${what}. ${meant ? `Did you mean ${meant}?` : `Write any of: ${written.join(', ')}`}`,
-  );
+  const fix = meant ? `Did you mean ${meant}?` : `Write any of: ${written.join(', ')}`;
+  return refuse(expr, `There is no ${what}. ${fix}`);
 }
 
 /** Returns the path from a variable to what an expression reads, if the path is constant. */
@@ -279,9 +279,4 @@ function isUnequal(left: Type, right: Type): boolean {
 /** Returns the sign of an operator, or the name of a function. */
 function nameOperator(name: string): string {
   return name.startsWith('_') || /^\W_$/.test(name) ? name.replaceAll('_', '') : name.replace('@', '');
-}
-
-/** Describes a name that no path or host binds. */
-function unbound(name: string): string {
-  return `Neither the path nor each host binds {${name}}. Write {${name}} as one segment or label`;
 }

@@ -1,6 +1,5 @@
 import { createCheck } from '../../core/checks.ts';
 import type { JsonObject } from '../../core/jose/json.ts';
-import type { PolicyCheck } from '../../core/policy/policy-checks.ts';
 import type { Comparison } from '../../core/refused.ts';
 import { findClaim } from '../../core/token/grants.ts';
 import type { PolicyFacts } from '../../core/token/token-policy.ts';
@@ -19,13 +18,7 @@ const charactersPerOperation = 64;
 /** Values that a refusal shows. */
 const maxShown = 10;
 
-export interface Condition {
-  readonly check: PolicyCheck;
-  /** True if the condition reads more than the token. */
-  readonly readsRequest: boolean;
-}
-
-export interface ConditionOptions {
+interface ConditionOptions {
   /** Names that the path and the hosts of the rule bind. */
   readonly names: ReadonlySet<string>;
   /** Names of the headers that the gate sets: one list for all rules. */
@@ -42,9 +35,11 @@ interface Operand extends ConditionReading {
 
 type Run = ReturnType<Cel['plan']>;
 type Variables = NonNullable<Parameters<Run>[0]>;
+/** The size of the claims that are read, and the outcome if only they decide. */
+type ReadToken = ConditionSize & { outcome?: boolean };
 
 /** Compiles a condition. Throws `TypeError`, with the position in the text, for one that cannot work. */
-export function compileCondition(text: string, { names, headers }: ConditionOptions): Condition {
+export function compileCondition(text: string, { names, headers }: ConditionOptions) {
   const { operands, run } = parseCondition(text, names);
   const reads = [...new Map(operands.flatMap((each) => each.reads).map((path) => [showPath(path), path])).values()];
   const members = new Set(reads.flatMap(([variable, member = '']) => (variable === 'request' ? [member] : [])));
@@ -56,16 +51,14 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
   const literals = Math.max(...operands.map((each) => each.literals));
   const countOperations = (items: number): number => operands.reduce((sum, each) => sum + each.countSteps(items), 0);
   const isLinear = countOperations(1) === countOperations(2);
-  const tokens = new WeakMap<object, ConditionSize & { outcome?: boolean }>();
+  const tokens = new WeakMap<object, ReadToken>();
 
-  const readToken = ({ token: { claims } }: PolicyFacts): ConditionSize & { outcome?: boolean } => {
+  const readToken = ({ token: { claims } }: PolicyFacts): ReadToken => {
     const known = tokens.get(claims);
     if (known !== undefined) return known;
     const paths = isLinear ? [] : reads.filter(([variable]) => variable === 'token');
-    const read = addSizes(
-      { items: literals, length: 0 },
-      ...paths.map(([, ...path]) => measure(findClaim(claims, path))),
-    );
+    const sizes = paths.map(([, ...path]) => measure(findClaim(claims, path)));
+    const read = addSizes({ items: literals, length: 0 }, ...sizes);
     tokens.set(claims, read);
     return read;
   };
@@ -77,21 +70,13 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     const path = new Map<string, string>();
     // An empty value equals nothing.
     for (const [name, value] of call?.bound ?? []) setPresent(path, name, value || undefined);
-    const variables = {
-      token: writeClaims(token.claims, jwt),
-      path,
-      request,
-      now: writeTimestamp(BigInt(Math.floor(now))),
-    };
-    return variables;
+    return { token: writeClaims(token.claims, jwt), path, request, now: writeTimestamp(BigInt(Math.floor(now))) };
   };
   /** Returns the size that makes an evaluation too long. */
   const findExcess = (token: ConditionSize, { request, path }: Variables): ConditionSize | undefined => {
     if (isLinear) return undefined;
-    const size = addSizes(
-      token,
-      measure([request, path].map((each) => (each instanceof Map ? [...each.values()] : []))),
-    );
+    const values = [request, path].map((each) => (each instanceof Map ? [...each.values()] : []));
+    const size = addSizes(token, measure(values));
     const operations = countOperations(size.items) * Math.ceil((size.length || 1) / charactersPerOperation);
     return size.items ** depth > maxSteps || operations > maxOperations ? size : undefined;
   };
@@ -121,6 +106,7 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     });
     return { expected: failed?.text, values, wanted: failed?.wanted && findWanted(failed.wanted, variables) };
   };
+  /** `readsRequest` is true if the condition reads more than the token. */
   return { check: createCheck('condition', passes, { compare }), readsRequest };
 }
 
@@ -129,10 +115,7 @@ function setPresent<V>(map: Map<string, V>, name: string, value: V | undefined):
 }
 
 /** Parses and checks a condition. */
-function parseCondition(
-  text: string,
-  names: ReadonlySet<string>,
-): { readonly operands: readonly Operand[]; readonly run: Run } {
+function parseCondition(text: string, names: ReadonlySet<string>) {
   if (Buffer.byteLength(text) > maxBytes) throw new TypeError(`The condition has more than ${maxBytes} bytes`);
   const opened = openCel();
   const { cel, environment } = opened;
@@ -141,9 +124,8 @@ function parseCondition(
     (error) => describeSyntax(error, text),
   );
   const { expr, sourceInfo } = parsed;
-  const place = ({ message, id }: ConditionError): string => {
-    return `${message}${showPosition(text, sourceInfo?.positions[String(id)] ?? 0)}`;
-  };
+  const place = ({ message, id }: ConditionError): string =>
+    message + showPosition(text, sourceInfo?.positions[String(id)] ?? 0);
   const operands = listOperands(expr).map((each): Operand => {
     const operand = cel.unparse({ ...parsed, expr: each });
     const reading = attempt(

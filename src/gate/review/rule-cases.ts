@@ -13,8 +13,7 @@ import { trustEntry } from '../../server/process/open-resource-server.ts';
 import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
 import type { Rules } from '../match/rules.ts';
 import { stepsOf } from '../rules/rules-form.ts';
-import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
-import type { Report, RulesProblem, Step } from '../rules/rules-text.ts';
+import { type Path, parseRulesText, type Report, type RulesProblem, type RulesText } from '../rules/rules-text.ts';
 
 const expectations = ['allowed', ...Object.keys(failures)];
 
@@ -32,7 +31,7 @@ export const caseSchema = v.strictObject({
   rule: v.optional(v.string()),
 });
 
-export type RuleCase = v.InferOutput<typeof caseSchema>;
+type RuleCase = v.InferOutput<typeof caseSchema>;
 
 export interface CaseOutcome {
   /** `allowed`, or the reason of the refusal; in report mode, the reason in enforce mode. */
@@ -125,15 +124,6 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, sig
   return createResourceServer({ issuers: sampled, subject: 'optional', ...means });
 }
 
-export interface PlacedCase {
-  readonly line: number;
-  readonly sample: RuleCase;
-}
-
-export type CasesResult =
-  | { readonly kind: 'cases'; readonly cases: readonly PlacedCase[] }
-  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
-
 const listSchema = v.pipe(v.array(caseSchema), v.minLength(1));
 const shape =
   'Write a list of cases, as in [{ "method": "GET", "url": "https://api.example/orders", "token": { "scope": "read:orders" }, "expect": "allowed" }].';
@@ -148,24 +138,24 @@ const fixes: Readonly<Record<string, string>> = {
   rule: 'Write the id of the rule that must decide.',
 };
 
-export function readCases(file: RulesFile): CasesResult {
+export function readCases(file: RulesText) {
   const problems: RulesProblem[] = [];
   const report: Report = (position, message) => void problems.push({ ...position, message });
-  const parsed = parseRulesFile(file, report);
-  if (parsed === undefined) return { kind: 'problems', problems };
+  const parsed = parseRulesText(file, report);
+  if (parsed === undefined) return { kind: 'problems' as const, problems };
   const { value, locate } = parsed;
-  const [list, root]: readonly [unknown, readonly Step[]] =
+  const [list, root]: readonly [unknown, Path] =
     isJsonObject(value) && 'cases' in value ? [value['cases'], ['cases']] : [value, []];
   const result = v.safeParse(listSchema, list);
   if (result.success) {
     const cases = result.output.map((sample, index) => ({ line: locate([...root, index]).line, sample }));
-    return { kind: 'cases', cases };
+    return { kind: 'cases' as const, cases };
   }
   for (const issue of result.issues) {
     const steps = stepsOf(issue);
     report(locate([...root, ...steps]), describeFix(steps, issue.input));
   }
-  return { kind: 'problems', problems };
+  return { kind: 'problems' as const, problems };
 }
 
 const wordsOf = (name: string): readonly string[] =>
@@ -190,7 +180,7 @@ function findMeant(written: string): readonly string[] {
     .map(({ each }) => each);
 }
 
-function describeFix([, name]: readonly Step[], written: unknown): string {
+function describeFix([, name]: Path, written: unknown): string {
   const meant = name === 'expect' && typeof written === 'string' ? findMeant(written) : [];
   if (meant.length > 0) return `"expect" has no such reason. Did you mean ${meant.join(' or ')}?`;
   if (name === undefined) return `The file does not contain cases. ${shape}`;

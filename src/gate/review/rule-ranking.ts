@@ -4,21 +4,24 @@ import { readOriginHost, readRequestPath, readTarget } from '../match/request-ta
 import { createRuleMatcher } from '../match/rule-choice.ts';
 import type { Rule, Rules } from '../match/rules.ts';
 
-export interface RuleRanking {
-  readonly matching: readonly Rule[];
-  /** Rules that would match with another method, path or host; the nearest first. */
-  readonly near: readonly { readonly rule: Rule; readonly why: string }[];
-}
-
 const maxRules = 5;
 
-export function rankRules({ rules }: Pick<Rules, 'rules'>, request: ResourceRequest): RuleRanking | undefined {
+/**
+ * Returns the rules that match, the most specific first, and the rules that would match with another method, path or host, the
+ * nearest first. `undefined` if the path is ambiguous.
+ */
+export function rankRules({ rules }: Pick<Rules, 'rules'>, request: ResourceRequest) {
   const host = readOriginHost(new URL(request.url).origin);
   const path = readRequestPath(request.target ?? readTarget(request.url));
   if (path === undefined) return undefined;
+  const findAmong = (among: readonly Rule[]): Rule | undefined => {
+    const matcher = createRuleMatcher<Rule>();
+    for (const rule of among) matcher.add(rule.pattern, rule);
+    return matcher.find(host, path.segments, request.method);
+  };
   const matching: Rule[] = [];
   for (let left = rules; matching.length < maxRules; left = left.filter((rule) => rule !== matching.at(-1))) {
-    const found = findAmong(left, ({ find }) => find(host, path.segments, request.method));
+    const found = findAmong(left);
     if (found === undefined) break;
     matching.push(found);
   }
@@ -26,9 +29,7 @@ export function rankRules({ rules }: Pick<Rules, 'rules'>, request: ResourceRequ
     if (matching.includes(rule)) return [];
     const { methods, hosts, segments } = rule.pattern;
     const find = (changed: Partial<Rule['pattern']>) =>
-      findAmong([{ ...rule, pattern: { ...rule.pattern, ...changed } }], (matcher) =>
-        matcher.find(host, path.segments, request.method),
-      );
+      findAmong([{ ...rule, pattern: { ...rule.pattern, ...changed } }]);
     if (methods.length > 0 && find({ methods: [] })) return [{ rule, why: `it is for ${methods.join(', ')}`, far: 0 }];
     const isNear = hosts.length > 0 || (segments.length > 0 && segments[0] === path.segments[0]);
     const isOfHost = matching.length === 0 && isNear && find({ methods: [], segments: [], hasRest: true });
@@ -37,15 +38,6 @@ export function rankRules({ rules }: Pick<Rules, 'rules'>, request: ResourceRequ
     return [];
   });
   return { matching, near: near.toSorted((a, b) => a.far - b.far).slice(0, maxRules) };
-}
-
-function findAmong(
-  rules: readonly Rule[],
-  find: (matcher: ReturnType<typeof createRuleMatcher<Rule>>) => Rule | undefined,
-): Rule | undefined {
-  const matcher = createRuleMatcher<Rule>();
-  for (const rule of rules) matcher.add(rule.pattern, rule);
-  return find(matcher);
 }
 
 /** Describes how specific a rule is, in the order in which rules are compared. */

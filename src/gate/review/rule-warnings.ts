@@ -14,26 +14,15 @@ export interface RuleWarning extends Position {
   readonly fix: string;
 }
 
-interface FoundWarning extends Pick<RuleWarning, 'kind' | 'seen' | 'fix'> {
-  readonly index: number;
-}
+type FoundWarning = Pick<RuleWarning, 'kind' | 'seen' | 'fix'> & { readonly index: number };
 
 /** Finds the warnings of a file or set, in the order of its rules. The file was read as these rules. */
 export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWarning[] {
-  const merged = mergeParts(
-    readParts(file, () => {}),
-    () => {},
-  );
+  const ignore = (): void => {};
+  const merged = mergeParts(readParts(file, ignore), ignore);
   const entries = merged.entries.map(({ entry }) => entry);
-  const samples = createRuleSamples(entries, rules);
   const found: readonly FoundWarning[] = [
-    ...findUnreachable(entries, samples).map((each) => ({
-      ...{ kind: 'unreachable' as const, index: each.index, seen: describeUnreachable(each) },
-      fix:
-        each.winners.length > 0
-          ? 'Remove the rule, or remove one of the more specific rules.'
-          : 'A path with %2F needs "encodedSlash": "allow".',
-    })),
+    ...findUnreachable(entries, rules),
     ...findPlaceholders(entries).map((each) => ({ kind: 'placeholder' as const, ...each })),
     ...findUnusedNames(entries),
     ...(rules.upstreams.size === 0 ? [] : findWithoutUpstream(entries)),
@@ -59,8 +48,7 @@ function findUnusedNames(entries: readonly RuleEntry[]): readonly FoundWarning[]
   return entries.flatMap(({ id, path, hosts = [], when = '' }, index) => {
     const names = new Set([path, ...hosts].flatMap((text) => text.match(/(?<=\{)[A-Za-z_]\w*(?=\})/g) ?? []));
     return [...names].flatMap((name) => {
-      const isUsed = new RegExp(`\\bpath\\s*(?:\\.\\s*${name}\\b|(?!\\s*\\.))`).test(when);
-      if (isUsed) return [];
+      if (new RegExp(`\\bpath\\s*(?:\\.\\s*${name}\\b|(?!\\s*\\.))`).test(when)) return [];
       const fix = `Write *, or read path.${name} in "when".`;
       return [{ kind: 'unused' as const, index, seen: `nothing reads {${name}} of the rule "${id}"`, fix }];
     });
@@ -74,7 +62,7 @@ interface SampleRequest {
 }
 
 /** Creates sample requests for rules; a wildcard becomes a name that no rule contains. */
-export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules) {
+function createRuleSamples(entries: readonly RuleEntry[], rules: Rules) {
   const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
   const written = JSON.stringify(entries).toLowerCase();
   let number = 0;
@@ -108,23 +96,14 @@ export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules) {
   };
 }
 
-export interface Unreachable {
-  readonly id: string;
-  readonly index: number;
-  /** Ids of the rules that win its requests; empty if the gate refuses the path. */
-  readonly winners: readonly string[];
-}
-
 const maxWinners = 3;
 
 /**
  * Finds rules that no request can reach: more specific rules win all their requests, or the gate refuses their path. A rule
  * that wins one of its samples is reachable.
  */
-export function findUnreachable(
-  entries: readonly RuleEntry[],
-  samples: ReturnType<typeof createRuleSamples>,
-): readonly Unreachable[] {
+function findUnreachable(entries: readonly RuleEntry[], rules: Rules): readonly FoundWarning[] {
+  const samples = createRuleSamples(entries, rules);
   return entries.flatMap((entry, index) => {
     const { id } = entry;
     const winners = new Set<string>();
@@ -133,19 +112,18 @@ export function findUnreachable(
       if (winner === id) return [];
       if (winner !== undefined) winners.add(winner);
     }
-    return [{ id, index, winners: [...winners] }];
+    const isRefused = winners.size === 0;
+    const why = isRefused ? 'the gate refuses its path' : describeWinners([...winners]);
+    const encoded = 'A path with %2F needs "encodedSlash": "allow".';
+    const fix = isRefused ? encoded : 'Remove the rule, or remove one of the more specific rules.';
+    return [{ kind: 'unreachable', index, seen: `no request can reach the rule "${id}": ${why}`, fix }];
   });
 }
 
-export function describeUnreachable({ id, winners }: Unreachable): string {
-  const named = winners.slice(0, maxWinners).map((winner) => `"${winner}"`);
-  const more = winners.length - named.length;
-  const names = more > 0 ? [...named, `${more} more`] : named;
-  const why =
-    names.length === 0
-      ? 'the gate refuses its path'
-      : names.length === 1
-        ? `the rule ${names[0]} is more specific and takes all of its requests`
-        : `the rules ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are more specific and take all of its requests`;
-  return `no request can reach the rule "${id}": ${why}`;
+function describeWinners(ids: readonly string[]): string {
+  const more = ids.length > maxWinners ? [`${ids.length - maxWinners} more`] : [];
+  const names = [...ids.slice(0, maxWinners).map((id) => `"${id}"`), ...more];
+  if (names.length === 1) return `the rule ${names[0]} is more specific and takes all of its requests`;
+  const list = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  return `the rules ${list} are more specific and take all of its requests`;
 }

@@ -10,12 +10,9 @@ import type { ReportProblem } from './rules-text.ts';
 import type { RulesDocument } from './schema/rules-schema.ts';
 
 /** The compiled members of a document that apply to all rules. */
-export type CompiledDocument = Pick<
-  Rules,
-  'issuers' | 'introspections' | 'exchanges' | 'upstreams' | 'identity' | 'assertion' | 'resource'
->;
+export type CompiledDocument = ReturnType<typeof compileDocument>;
 
-export function compileDocument(document: RulesDocument, report: ReportProblem): CompiledDocument {
+export function compileDocument(document: RulesDocument, report: ReportProblem) {
   const { identity = defaultIdentity } = document;
   const issuers = compileIssuers(document.issuers ?? {}, report);
   const upstreams = Object.entries(document.upstreams ?? {}).map(
@@ -34,7 +31,7 @@ export function compileDocument(document: RulesDocument, report: ReportProblem):
   return {
     ...issuers,
     exchanges: compileExchanges(document.exchanges ?? {}, issuers.issuers, report),
-    upstreams: new Map(upstreams),
+    upstreams: new Map<string, UpstreamEntry>(upstreams),
     identity,
     assertion,
     resource: document.resource,
@@ -51,10 +48,7 @@ function checkUpstream({ url, timeout, ...tls }: UpstreamEntry): void {
   }
 }
 
-function compileIssuers(
-  entries: NonNullable<RulesDocument['issuers']>,
-  report: ReportProblem,
-): Pick<Rules, 'issuers' | 'introspections'> {
+function compileIssuers(entries: NonNullable<RulesDocument['issuers']>, report: ReportProblem) {
   const issuers = new Map<string, TrustedIssuer>();
   const introspections = new Map<string, RuleIntrospection>();
   for (const [name, { issuer, jwksUri, insecure, introspection, ...rules }] of Object.entries(entries)) {

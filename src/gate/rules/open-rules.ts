@@ -9,7 +9,7 @@ import { RulesError } from '../match/rules.ts';
 import { parseRules, type RulesFollower, type RulesOrigin, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 
-export interface OpenRulesOptions {
+interface OpenRulesOptions {
   readonly origin: RulesOrigin;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -26,7 +26,10 @@ const namedFile = /[a-z]File\b/;
  * completely before any of them is active; after an error the old rules stay active, and one log line gives the reason.
  */
 export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions) {
-  const readFile = (): RulesFile => ({ ...readOrigin(origin), keys: readKeys?.() });
+  const readFile = (): RulesFile => ({
+    ...(origin.kind === 'settings' ? origin.file : readRulesFiles(origin.path)),
+    keys: readKeys?.(),
+  });
   let file = readFile();
   let generation = 0;
   let lastReloadOk = 1;
@@ -72,7 +75,6 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
     queue = queue.then(() => reload(cause));
     return queue;
   };
-  const path = origin.kind === 'file' ? origin.path : undefined;
   const watch = (root: string): void => {
     const names = [root, ...(file.files ?? []).map(({ name }) => name)];
     const onChange = (): void => {
@@ -100,16 +102,12 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
     async follow(next: RulesFollower): Promise<void> {
       follower = next;
       await swap(file);
-      if (path === undefined) return;
-      watch(path);
+      if (origin.kind === 'settings') return;
+      watch(origin.path);
       reloads.add(() => enqueue('request'));
     },
     close: () => stopWatching(),
   };
-}
-
-function readOrigin(origin: RulesOrigin): RulesFile {
-  return origin.kind === 'settings' ? origin.file : readRulesFiles(origin.path);
 }
 
 function contentOf({ text, files, keys }: RulesFile): string {

@@ -41,10 +41,8 @@ export function compileRules(parts: readonly RulesPart[], reportTo: Report, need
     });
     const { id } = rule;
     if (id === unmatched) {
-      report(
-        ['id'],
-        `The id "${id}" is reserved: logs and metrics use it for requests without a rule. Write another id.`,
-      );
+      const message = `The id "${id}" is reserved: logs and metrics use it for requests without a rule. Write another id.`;
+      report(['id'], message);
     }
     const before = seen.get(id);
     if (before === undefined) seen.set(id, at(['id']));
@@ -53,10 +51,9 @@ export function compileRules(parts: readonly RulesPart[], reportTo: Report, need
     const rival = matcher.add(rule.pattern, rule);
     const place = rival && positions.get(rival);
     if (rival !== undefined && place !== undefined) {
-      report(
-        ['path'],
-        `The rule "${id}" and the rule "${rival.id}" ${describePlace(place)} match the same requests, and neither is more specific. Change hosts, path or methods of one.`,
-      );
+      const both = `The rule "${id}" and the rule "${rival.id}" ${describePlace(place)}`;
+      const message = `${both} match the same requests, and neither is more specific. Change hosts, path or methods of one.`;
+      report(['path'], message);
     }
     positions.set(rule, at([]));
     return rule;
@@ -102,10 +99,8 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
   const { id, access = 'token', dpop, mode = 'enforce', methods = [], stripPrefix = '', cors } = entry;
   const usesToken = access === 'token' || access === 'optional';
   for (const name of usesToken ? [] : tokenMembers.filter((member) => entry[member] !== undefined)) {
-    report(
-      [name],
-      `A rule with "access": "${access}" validates no token, so "${name}" has no effect. Remove one of the two.`,
-    );
+    const message = `A rule with "access": "${access}" validates no token, so "${name}" has no effect. Remove one of the two.`;
+    report([name], message);
   }
   const given = Object.entries(entry).filter(
     ([name, value]) => value !== undefined && Object.hasOwn(policyMembers, name),
@@ -138,11 +133,8 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
   };
 }
 
-function compileMcp(
-  { mcp, id }: RuleEntry,
-  policy: PlainPolicy,
-  { document, report }: RuleContext,
-): RuleMcp | undefined {
+function compileMcp({ mcp, id }: RuleEntry, policy: PlainPolicy, context: RuleContext): RuleMcp | undefined {
+  const { document, report } = context;
   if (mcp === undefined) return undefined;
   const { trustHeaders = false, ...maps } = mcp;
   if (trustHeaders && document.upstreams !== undefined) report(['mcp', 'trustHeaders'], trustFix);
@@ -159,18 +151,14 @@ function chooseIssuers({ id, issuers: named }: RuleEntry, { compiled, report }: 
   const { issuers, introspections } = compiled;
   const known = [...issuers.keys()];
   if (known.length === 0) {
-    report(
-      [],
-      `The rule "${id}" requires a token, and the file has no issuers. Add "issuers", or write "access": "open".`,
-    );
+    const fix = 'Add "issuers", or write "access": "open".';
+    report([], `The rule "${id}" requires a token, and the file has no issuers. ${fix}`);
     return [];
   }
   if (named === undefined) {
     if (known.length === 1) return known;
-    report(
-      [],
-      `The file has several issuers, and the rule "${id}" does not name its own. Add "issuers" with any of: ${known.join(', ')}.`,
-    );
+    const fix = `Add "issuers" with any of: ${known.join(', ')}.`;
+    report([], `The file has several issuers, and the rule "${id}" does not name its own. ${fix}`);
     return [];
   }
   const urls = new Map<string, string>();
@@ -179,17 +167,13 @@ function chooseIssuers({ id, issuers: named }: RuleEntry, { compiled, report }: 
     if (issuer === undefined) {
       report(['issuers', index], describeUnknownIssuer(name, known));
     } else if (urls.has(issuer)) {
-      report(
-        ['issuers', index],
-        `"${name}" and "${urls.get(issuer)}" are the same issuer, so the rules for its tokens would be ambiguous. Name one of them in each rule.`,
-      );
+      const message = `"${name}" and "${urls.get(issuer)}" are the same issuer, so the rules for its tokens would be ambiguous. Name one of them in each rule.`;
+      report(['issuers', index], message);
     } else urls.set(issuer, name);
   }
   if (named.filter((name) => introspections.has(name)).length > 1) {
-    report(
-      ['issuers'],
-      `An opaque token does not name its issuer, and several issuers of the rule "${id}" have "introspection". Keep one of them.`,
-    );
+    const message = `An opaque token does not name its issuer, and several issuers of the rule "${id}" have "introspection". Keep one of them.`;
+    report(['issuers'], message);
   }
   return named;
 }
@@ -207,19 +191,15 @@ function checkExchange(
     const known = exchanges.size === 0 ? 'Add "exchanges"' : `Write any of: ${[...exchanges.keys()].join(', ')}`;
     report(['exchange'], `There is no exchange "${name}". ${known}.`);
   } else if (compiled.issuers.has(exchange.issuer) && issuers.some((each) => each !== exchange.issuer)) {
-    report(
-      ['exchange'],
-      `The exchange "${name}" takes tokens of "${exchange.issuer}" only, and the rule "${id}" accepts others. Write "issuers": ["${exchange.issuer}"].`,
-    );
+    const message = `The exchange "${name}" takes tokens of "${exchange.issuer}" only, and the rule "${id}" accepts others. Write "issuers": ["${exchange.issuer}"].`;
+    report(['exchange'], message);
   }
   if (mode === 'report') {
     report(['mode'], 'In report mode the upstream gets the token of the caller. Remove "mode" or "exchange".');
   }
   if ((forward ?? document.forward) !== undefined) {
-    report(
-      forward === undefined ? ['exchange'] : ['forward'],
-      `The upstream of "${id}" gets the new token as Authorization. Remove "forward" or "exchange".`,
-    );
+    const message = `The upstream of "${id}" gets the new token as Authorization. Remove "forward" or "exchange".`;
+    report([forward === undefined ? 'exchange' : 'forward'], message);
   }
 }
 
@@ -239,10 +219,8 @@ function compileRuleAssertion(
   if (common === undefined || entry === 'off' || !usesToken) return undefined;
   const audience = entry?.audience ?? common.audience;
   if (audience === undefined) {
-    report(
-      entry === undefined ? [] : ['assertion'],
-      `The rule "${id}" sends an assertion without an audience. Add "audience" to "assertion", or write "assertion": "off".`,
-    );
+    const fix = 'Add "audience" to "assertion", or write "assertion": "off".';
+    report(entry === undefined ? [] : ['assertion'], `The rule "${id}" sends an assertion without an audience. ${fix}`);
     return undefined;
   }
   return { audience, isBound: entry?.bind ?? common.bind ?? false };
@@ -267,9 +245,7 @@ function checkForwarding(
     prefix.segments.length === stripPrefix.split('/').length - 1 &&
     prefix.segments.every((segment, index) => typeof segment === 'string' && segment === target.path.segments[index]);
   if (!isPrefix) {
-    report(
-      ['stripPrefix'],
-      `"${stripPrefix}" is not how "${path}" begins. Write its first segments, without * and {name}.`,
-    );
+    const message = `"${stripPrefix}" is not how "${path}" begins. Write its first segments, without * and {name}.`;
+    report(['stripPrefix'], message);
   }
 }

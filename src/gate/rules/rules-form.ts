@@ -1,13 +1,15 @@
 import * as v from 'valibot';
 import { isJsonObject } from '../../core/jose/json.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
-import type { ParsedFile, Report, Step } from './rules-text.ts';
+import type { ParsedFile, Path, Report, Step } from './rules-text.ts';
 import { type RulesDocument, rulesSchema } from './schema/rules-schema.ts';
 
-/** A document, or the paths of the members that are not valid. */
-export type Form =
-  | { readonly document: RulesDocument }
-  | { readonly document: undefined; readonly wrong: readonly (readonly Step[])[] };
+export interface Form {
+  /** `undefined` if it is not valid. */
+  readonly document?: RulesDocument;
+  /** Paths of the members that are not valid. */
+  readonly wrong: readonly Path[];
+}
 
 interface AnySchema {
   readonly type: string;
@@ -39,7 +41,7 @@ export function checkForm({ value, locate }: ParsedFile, report: Report): Form {
   for (const name of lists) {
     report(locate([name]), `"${name}" is not valid. ${descriptionOf(entriesOf(anySchema)[name])}`);
   }
-  const wrong: (readonly Step[])[] = lists.map((name) => [name]);
+  const wrong: Path[] = lists.map((name) => [name]);
   // The schema stops at the first unknown member of an object, so each one is removed from a copy to find the next.
   for (;;) {
     const rest = without(value, wrong);
@@ -48,18 +50,18 @@ export function checkForm({ value, locate }: ParsedFile, report: Report): Form {
       const omitted = findOmitted(rest, result.output);
       for (const path of omitted) report(locate(path), `"${path.at(-1)}" cannot be a name here. Write another one.`);
       wrong.push(...omitted);
-      return wrong.length === 0 ? { document: result.output } : { document: undefined, wrong };
+      return wrong.length === 0 ? { document: result.output, wrong } : { wrong };
     }
     const unknown = result.issues.filter(isUnknownMember);
     const reported = unknown.length > 0 ? unknown : result.issues;
     for (const issue of reported) report(locate(stepsOf(issue)), describeIssue(issue));
     wrong.push(...reported.map(stepsOf));
-    if (unknown.length === 0) return { document: undefined, wrong };
+    if (unknown.length === 0) return { wrong };
   }
 }
 
 /** Finds members that the schema has dropped: valibot does so without an issue, such as with an entry "prototype". */
-function findOmitted(value: unknown, output: unknown, path: readonly Step[] = []): readonly (readonly Step[])[] {
+function findOmitted(value: unknown, output: unknown, path: Path = []): readonly Path[] {
   return Object.entries(typeof value === 'object' ? (value ?? {}) : {}).flatMap(([name, each]) => {
     const steps = [...path, Array.isArray(value) ? Number(name) : name];
     return Object.hasOwn(Object(output), name) ? findOmitted(each, Object(output)[name], steps) : [steps];
@@ -67,7 +69,7 @@ function findOmitted(value: unknown, output: unknown, path: readonly Step[] = []
 }
 
 /** Reads the steps of an issue of valibot: keys of documents are strings and numbers. */
-export function stepsOf({ path }: v.BaseIssue<unknown>): readonly Step[] {
+export function stepsOf({ path }: v.BaseIssue<unknown>): Path {
   return (path ?? []).map(({ key }) => key as Step);
 }
 
@@ -97,7 +99,7 @@ function describeIssue(issue: Issue): string {
   return `${what} is not valid. ${fix}`;
 }
 
-function schemaAt({ path }: Issue, steps: readonly Step[]): AnySchema {
+function schemaAt({ path }: Issue, steps: Path): AnySchema {
   const isOfKey = path?.at(-1)?.origin === 'key';
   let schema = anySchema;
   for (const step of steps) {
@@ -125,7 +127,7 @@ function descriptionOf(schema: AnySchema | undefined): string {
   return pipe.find(({ type }) => type === 'description')?.description ?? '';
 }
 
-function without(value: unknown, paths: readonly (readonly Step[])[]): unknown {
+function without(value: unknown, paths: readonly Path[]): unknown {
   const copy: unknown = structuredClone(value);
   for (const path of paths) {
     let parent = copy as Record<Step, unknown>; // the path was found in it

@@ -2,38 +2,28 @@ import * as v from 'valibot';
 import { isJsonObject } from '../../core/jose/json.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { readRulePath } from '../match/rule-pattern.ts';
-import type { Rules } from '../match/rules.ts';
 import { compileRules, describeUnknownIssuer } from './rules-compilation.ts';
 import { checkForm } from './rules-form.ts';
 import type { RulesPart } from './rules-set.ts';
 import {
   type ParsedFile,
-  type Position,
+  type Path,
   parseRulesText,
   type Report,
   type RulesProblem,
-  type Step,
+  type RulesText,
 } from './rules-text.ts';
 import { rulesSchema } from './schema/rules-schema.ts';
 
-export interface RulesFile {
-  /** `.yaml` and `.yml` are YAML, all others JSON. */
-  readonly name: string;
-  readonly text: string;
+export interface RulesFile extends RulesText {
   /** Files of a folder, in the order of their names; `text` is empty then. */
   readonly files?: readonly RulesFile[];
   /** Keys of assertions; absent if no setting names one. */
   readonly keys?: AssertionKeyFiles | undefined;
 }
 
-export type RulesResult =
-  | { readonly kind: 'rules'; readonly rules: Rules }
-  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
-
-const maxLength = 16 * 1024 * 1024;
-
 /** Reads the rules of a file, or of a set. Returns either all rules or all problems. */
-export function readRules(file: RulesFile): RulesResult {
+export function readRules(file: RulesFile) {
   const problems: RulesProblem[] = [];
   const report: Report = (position, message) => void problems.push({ ...position, message });
   const parts = readParts(file, report);
@@ -41,50 +31,38 @@ export function readRules(file: RulesFile): RulesResult {
   // One run lists every problem, except those that an unread file could cause.
   const isComplete = parts.length === (file.files ?? [file]).length;
   const rules = isComplete ? compileRules(parts, report, isSound) : undefined;
-  return rules === undefined || !isSound ? { kind: 'problems', problems } : { kind: 'rules', rules };
+  const isValid = rules !== undefined && isSound;
+  return isValid ? { kind: 'rules' as const, rules } : { kind: 'problems' as const, problems };
 }
 
 /** Reads the documents of a file, or of a set. A document with problems is without the parts that have them, or omitted. */
 export function readParts({ files, ...single }: RulesFile, report: Report): readonly RulesPart[] {
   const parts: RulesPart[] = [];
   for (const file of files ?? [single]) {
-    const place = (position: Position): Position => (files === undefined ? position : { ...position, file: file.name });
-    const reportHere: Report = (position, message) => report(place(position), message);
-    const parsed = parseRulesFile(file, reportHere);
+    const inSet = files && { file: file.name };
+    const reportHere: Report = (position, message) => report({ ...position, ...inSet }, message);
+    const parsed = parseRulesText(file, reportHere);
     if (parsed === undefined) continue;
-    const form = checkForm(parsed, reportHere);
+    const { document, wrong } = checkForm(parsed, reportHere);
     // The issuers of a set are in any of its files.
-    if (form.document === undefined && files === undefined) reportUnknownIssuers(parsed, form.wrong, reportHere);
-    const part = form.document === undefined ? readSoundPart(parsed, form.wrong, reportHere) : { ...parsed, ...form };
-    if (part !== undefined) parts.push({ document: part.document, locate: (path) => place(part.locate(path)) });
+    if (files === undefined) reportUnknownIssuers(parsed, wrong, reportHere);
+    const part = document === undefined ? readSoundPart(parsed, wrong, reportHere) : { ...parsed, document };
+    if (part === undefined) continue;
+    parts.push({ document: part.document, locate: (path) => ({ ...part.locate(path), ...inSet }) });
   }
   return parts;
-}
-
-export function parseRulesFile({ name, text }: RulesFile, report: Report): ParsedFile | undefined {
-  if (text.length > maxLength) {
-    const message = `The file has more than ${maxLength} characters. Write fewer rules with * and **.`;
-    report({ line: 1, column: 1 }, message);
-    return undefined;
-  }
-  const plain = text.startsWith('\uFEFF') ? text.slice(1) : text;
-  return parseRulesText(plain, /\.ya?ml$/i.test(name) ? 'yaml' : 'json', report);
 }
 
 /**
  * Reads what is sound of a document with an invalid form: without its invalid rules, whose paths are checked here.
  * `undefined` if the other problems could be caused by an invalid part.
  */
-function readSoundPart(
-  { value, locate }: ParsedFile,
-  wrong: readonly (readonly Step[])[],
-  report: Report,
-): RulesPart | undefined {
+function readSoundPart({ value, locate }: ParsedFile, wrong: readonly Path[], report: Report): RulesPart | undefined {
   // Any other top-level member may be a misspelt "issuers".
   const isInParts = wrong.every(([top, next]) => /^(?:rules|issuers)$/.test(`${top}`) && next !== undefined);
   if (!isJsonObject(value) || !isInParts || !Array.isArray(value['rules'])) return undefined;
   const rules: readonly unknown[] = value['rules'];
-  const wrongIndexes = new Set(wrong.flatMap(([top, index]) => (top === 'rules' ? [Number(index)] : [])));
+  const wrongIndexes = listWrongRules(wrong);
   for (const index of wrongIndexes) {
     const rule = rules[index];
     const path = isJsonObject(rule) ? rule['path'] : undefined;
@@ -108,14 +86,10 @@ function readSoundPart(
 }
 
 /** Reports the unknown issuers of rules with other problems. */
-function reportUnknownIssuers(
-  { value, locate }: ParsedFile,
-  wrong: readonly (readonly Step[])[],
-  report: Report,
-): void {
+function reportUnknownIssuers({ value, locate }: ParsedFile, wrong: readonly Path[], report: Report): void {
   const { issuers, rules } = isJsonObject(value) ? value : {};
   if (!isJsonObject(issuers) || !Array.isArray(rules)) return;
-  for (const index of new Set(wrong.flatMap(([top, at]) => (top === 'rules' && typeof at === 'number' ? [at] : [])))) {
+  for (const index of listWrongRules(wrong)) {
     const named: unknown = rules[index]?.['issuers'];
     if (isReported(wrong, index, 'issuers') || !Array.isArray(named)) continue;
     for (const [at, name] of named.entries()) {
@@ -125,15 +99,17 @@ function reportUnknownIssuers(
   }
 }
 
+function listWrongRules(wrong: readonly Path[]): ReadonlySet<number> {
+  return new Set(wrong.flatMap(([top, index]) => (top === 'rules' && typeof index === 'number' ? [index] : [])));
+}
+
 /** True if the member, or its entire rule, is invalid. */
-function isReported(wrong: readonly (readonly Step[])[], index: number, name: string): boolean {
+function isReported(wrong: readonly Path[], index: number, name: string): boolean {
   return wrong.some(([top, at, member = name]) => top === 'rules' && at === index && member === name);
 }
 
 /** Creates replacements for invalid issuers, so that rules may still name them. */
-function createStandIns(wrong: readonly (readonly Step[])[]): object {
+function createStandIns(wrong: readonly Path[]): object {
   const names = wrong.flatMap(([top, name = '']) => (top === 'issuers' ? [name] : []));
-  return Object.fromEntries(
-    names.map((name, n) => [name, { issuer: `https://${n}.invalid/`, audience: 'none' }] as const),
-  );
+  return Object.fromEntries(names.map((name, n) => [name, { issuer: `https://${n}.invalid/`, audience: 'none' }]));
 }

@@ -1,26 +1,20 @@
-import type { ParsedFile, Position, Report, Step } from './rules-text.ts';
-import type { RuleEntry, RulesDocument } from './schema/rules-schema.ts';
+import type { ParsedFile, Path, Report } from './rules-text.ts';
+import type { RulesDocument } from './schema/rules-schema.ts';
 
 export interface RulesPart {
   readonly document: RulesDocument;
   readonly locate: ParsedFile['locate'];
 }
 
-export interface MergedParts extends RulesPart {
-  readonly entries: readonly { readonly entry: RuleEntry; readonly at: (path: readonly Step[]) => Position }[];
-}
-
 /** Members whose names may be in several files. */
 const namedMembers: ReadonlySet<string> = new Set(['issuers', 'upstreams']);
 
 /** Merges the files of a set, and reports what they must not have in common. */
-export function mergeParts(parts: readonly RulesPart[], report: Report): MergedParts {
+export function mergeParts(parts: readonly RulesPart[], report: Report) {
   const owners = new Map<string, RulesPart>();
   const merged: Record<string, unknown> = {};
-  const entries: MergedParts['entries'][number][] = [];
   for (const part of parts) {
     const { document, locate } = part;
-    const { rules = [] } = document;
     for (const [member, value] of Object.entries<unknown>(document)) {
       if (member === '$schema' || member === 'rules') continue;
       if (namedMembers.has(member)) {
@@ -39,14 +33,14 @@ export function mergeParts(parts: readonly RulesPart[], report: Report): MergedP
       }
       owners.set(member, part);
     }
-    for (const [index, entry] of rules.entries()) {
-      entries.push({ entry, at: (path) => locate(['rules', index, ...path]) });
-    }
   }
+  const entries = parts.flatMap(({ document: { rules = [] }, locate }) =>
+    rules.map((entry, index) => ({ entry, at: (path: Path) => locate(['rules', index, ...path]) })),
+  );
   return {
     document: merged as RulesDocument, // members of documents
     entries,
-    locate(path) {
+    locate(path: Path) {
       const [member = '', name = ''] = path;
       const part = owners.get(`${member} ${name}`) ?? owners.get(String(member)) ?? parts[0];
       return part?.locate(path) ?? { line: 1, column: 1 };

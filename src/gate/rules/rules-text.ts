@@ -1,4 +1,4 @@
-import { Composer, type CST, type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, Parser } from 'yaml';
+import * as yaml from 'yaml';
 import { findInexact, isInexact, parseJsonComposite } from '../../core/jose/json.ts';
 
 /** Position in a file; both numbers begin with 1. */
@@ -11,6 +11,7 @@ export interface Position {
 
 /** A step into a document: the name of a member or the index of an item. */
 export type Step = string | number;
+export type Path = readonly Step[];
 
 export interface RulesProblem extends Position {
   readonly message: string;
@@ -18,12 +19,18 @@ export interface RulesProblem extends Position {
 
 export type Report = (position: Position, message: string) => void;
 
-export type ReportProblem = (path: readonly Step[], message: string) => void;
+export type ReportProblem = (path: Path, message: string) => void;
+
+export interface RulesText {
+  /** `.yaml` and `.yml` are YAML, all others JSON. */
+  readonly name: string;
+  readonly text: string;
+}
 
 export interface ParsedFile {
   readonly value: unknown;
   /** Returns the position of a path, or of its nearest enclosing path. */
-  locate(path: readonly Step[]): Position;
+  locate(path: Path): Position;
 }
 
 /** A problem in the text of a file. */
@@ -42,15 +49,15 @@ const notJson = 'This is not JSON. Check for an extra or missing comma, a commen
  * Parses a rules file: JSON, or YAML 1.2 with one document and without anchors, aliases and tags. Each has unique members and exact
  * numbers.
  */
-export function parseRulesText(text: string, form: 'json' | 'yaml', report: Report): ParsedFile | undefined {
-  const read = readJson(text, form);
+export function parseRulesText({ name, text }: RulesText, report: Report): ParsedFile | undefined {
+  const read: ReturnType<typeof readJson> = /\.ya?ml$/i.test(name) ? {} : readJson(text);
   // Valid JSON is read by the parser of tokens, and by `yaml` only for positions: that takes 30 times as long.
   let composed = 'value' in read ? undefined : compose(text);
   const composeOnce = () => {
     composed ??= compose(text);
     return composed;
   };
-  const flaws = 'flaw' in read ? [read.flaw] : (composed?.flaws ?? []);
+  const flaws = read.flaw === undefined ? (composed?.flaws ?? []) : [read.flaw];
   for (const { offset, message } of flaws) report(positionAt(composeOnce().lines, offset), message);
   if (flaws.length > 0) return undefined;
   return {
@@ -60,8 +67,7 @@ export function parseRulesText(text: string, form: 'json' | 'yaml', report: Repo
 }
 
 /** Reads JSON: its value, its syntax error, or neither if other rules are violated. */
-function readJson(text: string, form: 'json' | 'yaml'): { readonly value: unknown } | { readonly flaw: Flaw } | object {
-  if (form === 'yaml') return {};
+function readJson(text: string): { readonly value?: unknown; readonly flaw?: Flaw } {
   try {
     JSON.parse(text);
   } catch (error) {
@@ -82,19 +88,19 @@ function findSyntaxError(error: unknown, text: string): number {
 }
 
 interface Composed {
-  readonly lines: LineCounter;
-  readonly document?: Document | undefined;
+  readonly lines: yaml.LineCounter;
+  readonly document?: yaml.Document | undefined;
   readonly flaws: readonly Flaw[];
 }
 
 /** Parses YAML, and JSON as YAML. */
 function compose(text: string): Composed {
-  const lines = new LineCounter();
-  const tokens = [...new Parser(lines.addNewLine).parse(text)];
+  const lines = new yaml.LineCounter();
+  const tokens = [...new yaml.Parser(lines.addNewLine).parse(text)];
   // The composer is recursive: without a limit, a deep file ends the process.
   const deep = tokens.map((token) => findDeep(token, 0)).find((token) => token !== undefined);
   if (deep !== undefined) return { lines, flaws: [{ offset: deep.offset, message: tooDeep }] };
-  const composer = new Composer({ strict: true, uniqueKeys: false, stringKeys: true, schema: 'core' });
+  const composer = new yaml.Composer({ strict: true, uniqueKeys: false, stringKeys: true, schema: 'core' });
   const [document, second] = [...composer.compose(tokens)];
   if (document === undefined) {
     return { lines, flaws: [{ offset: 0, message: 'The file is empty. Write an object with "rules".' }] };
@@ -107,12 +113,11 @@ function compose(text: string): Composed {
     offset: pos[0],
     message: `This is not valid YAML: ${message}. Correct it, or write the rules in JSON.`,
   }));
-  findFlaws(document.contents, flaws);
-  return { lines, document, flaws };
+  return { lines, document, flaws: [...flaws, ...findFlaws(document)] };
 }
 
 /** Finds a collection in too many others. */
-function findDeep(token: CST.Token | undefined, depth: number): CST.Token | undefined {
+function findDeep(token: yaml.CST.Token | undefined, depth: number): yaml.CST.Token | undefined {
   if (token === undefined) return undefined;
   if (token.type === 'document') return findDeep(token.value, depth);
   if (!('items' in token)) return undefined;
@@ -124,35 +129,35 @@ function findDeep(token: CST.Token | undefined, depth: number): CST.Token | unde
   return undefined;
 }
 
-/** Adds what a rules file must not have: anchors, aliases, tags, inexact numbers and duplicate members. */
-function findFlaws(node: unknown, flaws: Flaw[]): void {
-  if (!isNode(node)) return;
-  const offset = node.range?.[0] ?? 0;
-  const reject = (message: string): void => void flaws.push({ offset, message });
-  if (isAlias(node)) reject('Aliases (*name) are not accepted. Write the value.');
-  else if (node.anchor !== undefined) reject('Anchors (&name) are not accepted. Write the value in each location.');
-  if (node.tag !== undefined) reject('Tags (!name) are not accepted. Write the plain value.');
-  if (isScalar(node) && typeof node.value === 'number' && isInexact(node.source ?? '')) reject(inexactNumber);
-  if (isSeq(node)) for (const item of node.items) findFlaws(item, flaws);
-  if (!isMap(node)) return;
-  const names = new Set<string>();
-  for (const { key, value } of node.items) {
-    const name = String(key);
-    if (names.has(name)) {
-      flaws.push({ offset: offsetOf(key), message: `"${name}" is a duplicate in this object. Keep one of the two.` });
+/** Finds what a rules file must not have: anchors, aliases, tags, inexact numbers and duplicate members. */
+function findFlaws(document: yaml.Document): readonly Flaw[] {
+  const flaws: Flaw[] = [];
+  const reject = (node: unknown, message: string): void => void flaws.push({ offset: offsetOf(node), message });
+  yaml.visit(document, (_, node) => {
+    if (!yaml.isNode(node)) return;
+    if (yaml.isAlias(node)) reject(node, 'Aliases (*name) are not accepted. Write the value.');
+    else if (node.anchor !== undefined) {
+      reject(node, 'Anchors (&name) are not accepted. Write the value in each location.');
     }
-    names.add(name);
-    findFlaws(key, flaws);
-    findFlaws(value, flaws);
-  }
+    if (node.tag !== undefined) reject(node, 'Tags (!name) are not accepted. Write the plain value.');
+    if (yaml.isScalar(node) && typeof node.value === 'number' && isInexact(node.source ?? ''))
+      reject(node, inexactNumber);
+    const names = new Set<string>();
+    for (const { key } of yaml.isMap(node) ? node.items : []) {
+      const name = String(key);
+      if (names.has(name)) reject(key, `"${name}" is a duplicate in this object. Keep one of the two.`);
+      names.add(name);
+    }
+  });
+  return flaws;
 }
 
-function locate({ document, lines }: Composed, path: readonly Step[]): Position {
+function locate({ document, lines }: Composed, path: Path): Position {
   let node: unknown = document?.contents;
   let offset = 0;
   for (const step of path) {
-    const pair = isMap(node) ? node.items.find(({ key }) => String(key) === String(step)) : undefined;
-    const item: unknown = isSeq(node) ? node.items[Number(step)] : undefined;
+    const pair = yaml.isMap(node) ? node.items.find(({ key }) => String(key) === String(step)) : undefined;
+    const item: unknown = yaml.isSeq(node) ? node.items[Number(step)] : undefined;
     const place = pair?.key ?? item;
     if (place === undefined) break;
     offset = offsetOf(place);
@@ -162,10 +167,10 @@ function locate({ document, lines }: Composed, path: readonly Step[]): Position 
 }
 
 function offsetOf(node: unknown): number {
-  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
+  return yaml.isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
-function positionAt(lines: LineCounter, offset: number): Position {
+function positionAt(lines: yaml.LineCounter, offset: number): Position {
   const { line, col } = lines.linePos(offset);
   return { line, column: col };
 }

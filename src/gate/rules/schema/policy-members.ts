@@ -4,20 +4,17 @@ export const string = (pattern: RegExp, description: string) =>
   v.pipe(v.string(), v.regex(pattern), v.description(description));
 export const list = <Item extends v.GenericSchema>(item: Item, description: string) =>
   v.pipe(v.array(item), v.minLength(1), v.description(description));
+export const text = (description: string) => v.pipe(v.string(), v.minLength(1), v.description(description));
+export const within = (least: number, most: number, description: string) =>
+  v.pipe(v.number(), v.minValue(least), v.maxValue(most), v.description(description));
 export const oneOf = <const Options extends readonly string[]>(options: Options, meaning: string) =>
   v.pipe(v.picklist(options), v.description(`Write ${formatChoice(options)}. ${meaning}`));
 export const flag = (description: string) => v.pipe(v.boolean(), v.description(description));
 export const described = <Schema extends v.GenericSchema>(schema: Schema, description: string) =>
   v.pipe(schema, v.description<v.InferOutput<Schema>, string>(description));
 
-type Optional<Entries extends v.ObjectEntries> = {
-  readonly [Name in keyof Entries]: v.OptionalSchema<Entries[Name], undefined>;
-};
-
-export function optional<Entries extends v.ObjectEntries>(entries: Entries): Optional<Entries> {
-  const all = Object.entries(entries).map(([name, schema]) => [name, v.optional(schema)]);
-  return Object.fromEntries(all) as Optional<Entries>; // each under its name
-}
+export const optional = <const Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.partial(v.strictObject(entries)).entries;
 
 function formatChoice(options: readonly string[]): string {
   const quoted = options.map((option) => `"${option}"`);
@@ -36,7 +33,7 @@ export const scope = string(
 export const policyMembers = {
   audience: {
     schema: described(
-      v.union([claimName, claimNames]),
+      claimPath,
       'Write the identifier of the API as the issuer knows it, compared byte for byte with aud; or a list.',
     ),
     docs: 'one of these must be in `aud`, in addition to an audience of the issuer',
@@ -100,7 +97,7 @@ export const policyMembers = {
 } as const;
 
 type Members = Readonly<Record<string, { readonly schema: v.GenericSchema }>>;
-export type SchemasOf<All extends Members> = { readonly [Name in keyof All]: All[Name]['schema'] };
+type SchemasOf<All extends Members> = { readonly [Name in keyof All]: All[Name]['schema'] };
 
 export function schemasOf<All extends Members>(members: All): SchemasOf<All> {
   return Object.fromEntries(Object.entries(members).map(([name, { schema }]) => [name, schema])) as SchemasOf<All>; // each under its name
