@@ -152,10 +152,7 @@ interface CallOptions {
   readonly policy: Policy<unknown> | undefined;
 }
 
-async function explainCalls(
-  calls: readonly CallInput[],
-  { flags, environment, at, policy }: CallOptions,
-): Promise<readonly Explained[]> {
+async function explainCalls(calls: readonly CallInput[], { flags, environment, at, policy }: CallOptions) {
   const { method, url, show, offline, json } = flags.values;
   if (calls.every(({ kind }) => kind !== 'har')) noteIdle(flags.values, 'an input that is not a HAR', ['entry']);
   const [first] = calls as readonly [CallInput, ...CallInput[]]; // an input of calls has at least two
@@ -173,7 +170,7 @@ async function explainCalls(
     }
     const [shown] = explained;
     if (shown !== undefined && !json) process.stderr.write(describeComparison(shown.explanation, first));
-    for (const problem of explainer.keysProblems) {
+    for (const problem of new Set(explainer.opened.flatMap((keys) => keys.problem ?? []))) {
       process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
     }
     return explained;

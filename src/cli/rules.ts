@@ -1,11 +1,11 @@
 import { showUrl } from '../core/http/shown-url.ts';
 import { readTarget } from '../gate/match/request-target.ts';
-import { type Rules, RulesError } from '../gate/match/rules.ts';
+import { RulesError } from '../gate/match/rules.ts';
 import { type CaseOutcome, readCases, runCases } from '../gate/review/rule-cases.ts';
 import { describeSpecificity, rankRules } from '../gate/review/rule-ranking.ts';
 import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
-import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
+import { readRules } from '../gate/rules/rules-reader.ts';
 import { formatRulesProblems } from '../gate/rules/rules-text.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { CommandFailure, fail, UsageError } from './commands/failure.ts';
@@ -71,7 +71,7 @@ async function check(name: string): Promise<number> {
 
 async function test(name: string, casesName: string): Promise<number> {
   const { rules } = await loadRules(name, failed);
-  const read = readCases(openFile(casesName, failed));
+  const read = readCases(requireRules(() => readRulesFiles(casesName), failed));
   if (read.kind === 'problems') throw new CommandFailure(formatRulesProblems(casesName, read.problems), failed);
   const samples = read.cases.map(({ sample }) => sample);
   const outcomes = await runCases(rules, samples);
@@ -99,19 +99,17 @@ export function count(number: number, noun: string): string {
 }
 
 /** Reads and compiles the rules of a file or a folder. Throws a failure with this exit status if they are not valid. */
-export async function loadRules(
-  name: string,
-  exitCode: number,
-): Promise<{ readonly file: RulesFile; readonly rules: Rules }> {
-  const file = openFile(name, exitCode);
+export async function loadRules(name: string, exitCode: number) {
+  const file = requireRules(() => readRulesFiles(name), exitCode);
   const result = readRules(file);
   if (result.kind === 'problems') throw new CommandFailure(formatRulesProblems(name, result.problems), exitCode);
   return { file, rules: result.rules };
 }
 
-function openFile(name: string, exitCode: number): RulesFile {
+/** Reads a part of rules. Throws a failure with this exit status if it is unusable. */
+export function requireRules<Part>(read: () => Part, exitCode: number): Part {
   try {
-    return readRulesFiles(name);
+    return read();
   } catch (error) {
     throw error instanceof RulesError ? fail(error.message, exitCode) : error;
   }

@@ -1,6 +1,7 @@
 import { findCheck, sectionOf } from '../core/checks.ts';
 import { failures, type Reason } from '../core/failures.ts';
 import type { ResourceRequest } from '../core/http/request.ts';
+import { omitUndefined } from '../core/option-members.ts';
 import { showText, showValue } from '../core/shown-text.ts';
 import type { ExplainedCheck } from './explained-check.ts';
 import type { Repaired } from './input/input.ts';
@@ -81,7 +82,8 @@ export function rankExplanation({ reason, verdict }: Pick<Explanation, 'reason' 
   return verdict === 'undecided' ? 2 : 3;
 }
 
-const nothing: Against = { issuer: [], audiences: [], keys: 'none' };
+/** Rules of an explanation without settings. */
+export const nothing: Against = { issuer: [], audiences: [], keys: 'none' };
 
 /** An explanation without rules, for a request at this time. */
 export function startExplanation(at: string, checks: readonly ExplainedCheck[] = []): Explanation {
@@ -118,8 +120,9 @@ export function fixOf(reason: Reason): string {
   return failures[reason].fix.replace(/ The log line (?:has|names|says) [^.]*\./, '');
 }
 
-type Refusal = Pick<ExplainedCheck, 'id' | 'group'> &
-  Partial<Pick<ExplainedCheck, 'expected' | 'seen' | 'why' | 'causes'>>;
+type Refusal = Pick<ExplainedCheck, 'id' | 'group'> & {
+  readonly [Fact in 'expected' | 'seen' | 'why' | 'causes']?: ExplainedCheck[Fact] | undefined;
+};
 
 /** Explains a refusal by its reason and by facts, without a token. `status` replaces the usual status. */
 export function explainReason(
@@ -128,10 +131,18 @@ export function explainReason(
   { id, group, ...facts }: Refusal,
   status: number | undefined = failures[reason].status,
 ): Explanation {
-  const fix = facts.causes === undefined ? { fix: fixOf(reason) } : {};
-  const check = { id, group, verdict: 'fail', reason, ...facts, ...fix, docs: `refusals.md#${reason}` } as const;
-  const { version, against, checks } = startExplanation(at, [check]);
-  return { version, verdict: 'refused', reason, ...(status !== undefined && { status }), at, against, checks };
+  const fix = facts.causes === undefined && { fix: fixOf(reason) };
+  const failed = { id, group, verdict: 'fail', reason, ...omitUndefined(facts), ...fix } as const;
+  const checks = [{ ...failed, docs: `refusals.md#${reason}` }];
+  return {
+    version: 1,
+    verdict: 'refused',
+    reason,
+    ...(status !== undefined && { status }),
+    at,
+    against: nothing,
+    checks,
+  };
 }
 
 /** Adds the matching rule to an explanation. In report mode the request passes. */
@@ -159,13 +170,13 @@ export function leaveCertificateOpen(explanation: Explanation): Explanation {
     isOpen(check) ? leaveOpen(check.id, 'the input has no client certificate') : check,
   );
   const failed = checks.find(({ verdict }) => verdict === 'fail');
-  const { reason: before, status: statusBefore, ...rest } = explanation;
-  if (explanation.verdict !== 'refused' || failed?.reason === undefined) {
+  const { reason: before, status: _, ...rest } = explanation;
+  if (explanation.verdict !== 'refused' || failed?.reason === undefined)
     return { ...rest, verdict: 'undecided', checks };
-  }
+  if (failed.reason === before) return { ...explanation, checks };
   const reason = failed.reason as Reason; // each check that fails has one
-  const status = reason === before ? statusBefore : failures[reason].status;
-  return { ...explanation, reason, ...(status !== undefined && { status }), checks };
+  const { status } = failures[reason];
+  return { ...rest, reason, ...(status !== undefined && { status }), checks };
 }
 
 /** Without the requirements of a route, only the token is admitted. */
@@ -187,21 +198,22 @@ export function leaveUndecided({ reason: _, status: __, ...rest }: Explanation, 
   return { ...rest, verdict: 'undecided', against: nothing, next, checks: rest.checks.map(leaveUncompared) };
 }
 
-/** Commands that decide what a check leaves open, by its group. */
+const doctor = 'portcullis doctor';
+/** Commands that decide what a check leaves open, by its group. Only the service decides every other check. */
 const nextCommands: Readonly<Record<string, string>> = {
-  ...{ key: 'portcullis doctor', introspection: 'portcullis doctor' },
+  ...{ key: doctor, introspection: doctor },
   mcp_operation: 'portcullis explain, with the body of the request: --data of curl',
 };
-const askService = 'portcullis explain --id ID, with the X-Request-Id of a response of the service';
 
 /** Adds the next command to an undecided explanation. */
 export function addNext(explanation: Explanation, network: 'online' | 'offline'): Explanation {
   const { verdict, checks, next } = explanation;
   if (verdict !== 'undecided' || next !== undefined) return explanation;
   const open = checks.find((check) => check.verdict === 'unknown' && check.id !== 'replay')?.group ?? '';
-  const named = Object.hasOwn(nextCommands, open) ? nextCommands[open] : askService;
-  const isOffline = network === 'offline' && named === nextCommands['key'];
-  return { ...explanation, next: isOffline ? 'portcullis explain, without --offline' : (named ?? askService) };
+  const command =
+    nextCommands[open] ?? 'portcullis explain --id ID, with the X-Request-Id of a response of the service';
+  const isOffline = network === 'offline' && command === doctor;
+  return { ...explanation, next: isOffline ? 'portcullis explain, without --offline' : command };
 }
 
 /** Facts of a log line that are the cause of a refusal. */
@@ -211,10 +223,9 @@ const causalFacts = [
 ];
 
 /** Lists the facts of a log line or of a decision that are the cause of its refusal. */
-export function listCausalFacts(facts: Readonly<Record<string, unknown>>): string {
-  return causalFacts
-    .flatMap((name) => (Object.hasOwn(facts, name) ? [`${name} ${showValue(facts[name])}`] : []))
-    .join(', ');
+export function listCausalFacts(facts: Readonly<Record<string, unknown>>): string | undefined {
+  const named = causalFacts.filter((name) => Object.hasOwn(facts, name));
+  return named.map((name) => `${name} ${showValue(facts[name])}`).join(', ') || undefined;
 }
 
 /** Without settings, checks that compare with one show only the token. */

@@ -1,4 +1,5 @@
 import { attempt } from '../core/attempt.ts';
+import type { DpopMode } from '../core/http/credentials.ts';
 import type { ResourceRequest } from '../core/http/request.ts';
 import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
 import type { KeySet, ManagedKeySet } from '../core/keys/key-set.ts';
@@ -35,7 +36,19 @@ export type RareSetting =
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
 
 /** The active rules, as far as causes use them. */
-export type InForce = Omit<ReturnType<typeof readForce>, 'disguise'> & Pick<ForceOptions, 'disguise'>;
+export interface InForce {
+  readonly issuers: readonly string[];
+  readonly audiences: readonly string[];
+  readonly algorithms: readonly string[];
+  /** Scopes that the route requires: all of them, or any one. */
+  readonly scopes: readonly string[];
+  readonly permissions: readonly string[];
+  readonly mode: DpopMode;
+  readonly labels: SettingLabels;
+  /** With it the service starts, and refuses every token. */
+  readonly domainHasScheme: boolean;
+  readonly disguise?: Disguise | undefined;
+}
 
 type Read = ReturnType<typeof readFacts>;
 
@@ -92,31 +105,16 @@ export const optionLabels: SettingLabels = {
   clientCertificate: createLabel('clientCertificate', () => "clientCertificate: 'tls'"),
 };
 
-/** Facts about settings that the rules do not have. */
-export interface ForceOptions {
-  readonly labels?: SettingLabels;
-  readonly domainHasScheme?: boolean;
-  readonly disguise?: Disguise | undefined;
-}
-
-const otherHeaders = [
-  'X-Access-Token',
-  'X-Auth-Token',
-  'X-Authorization',
-  'Access-Token',
-  'Token',
-  'X-Api-Key',
-  'apikey',
-  'X-Forwarded-Access-Token',
-  'Sec-WebSocket-Protocol',
-];
+const otherHeaders = (
+  'X-Access-Token X-Auth-Token X-Authorization Access-Token Token X-Api-Key apikey X-Forwarded-Access-Token ' +
+  'Sec-WebSocket-Protocol'
+).split(' ');
 /** Protocols of a WebSocket are a list. */
 const tokenLike = /^(?:bearer )?(?:[\w.-]+, *)*(?:[\w-]+\.)?(ey[\w-]+\.[\w-]+\.[\w-]*)$/i;
 
 export function secretsOf({ headers, url }: ResourceRequest): readonly string[] {
   const values = ['authorization', 'dpop', 'cookie', ...otherHeaders].map((name) => headers.get(name) ?? '');
-  const end = url.search(/[?#]/);
-  const query = end < 0 ? '' : url.slice(end);
+  const [query = ''] = /[?#].*$/s.exec(url) ?? [];
   // A scheme is not a secret; parts of a token are.
   return [...values.flatMap((value) => value.split(/[\s.,;]+/)), ...query.split(/[?&=#]/)];
 }
@@ -124,29 +122,24 @@ export function secretsOf({ headers, url }: ResourceRequest): readonly string[] 
 export function readForce(
   { rules, issuer, trusted: found }: Gathered,
   policy: Policy<unknown>,
-  { labels = optionLabels, domainHasScheme = false, disguise }: ForceOptions,
-) {
+  options: Partial<Pick<InForce, 'labels' | 'domainHasScheme' | 'disguise'>>,
+): InForce {
+  const { labels = optionLabels, domainHasScheme = false, disguise } = options;
   const trusted = [...(found?.issuers.values() ?? [])];
   const ofToken = issuer === undefined ? trusted : [issuer];
   const { scopes = [], anyScope = [], permissions = [] } = isCombined(policy) ? {} : policy;
-  const issuers: readonly string[] = trusted.map((each) => each.issuer);
-  const audiences: readonly string[] = [...new Set(ofToken.flatMap((each) => [...each.audiences]))];
-  const algorithms: readonly string[] = [...new Set<string>(ofToken.flatMap((each) => [...each.algorithms]))];
-  /** Scopes that the route requires: all of them, or any one. */
-  const required: readonly string[] = [...scopes, ...anyScope];
   return {
-    ...{ issuers, audiences, algorithms, permissions, scopes: required, mode: rules.mode },
-    // With `domainHasScheme` the service starts, and refuses every token.
-    ...{ domainHasScheme, disguise, labels },
+    issuers: trusted.map((each) => each.issuer),
+    audiences: [...new Set(ofToken.flatMap((each) => [...each.audiences]))],
+    algorithms: [...new Set<string>(ofToken.flatMap((each) => [...each.algorithms]))],
+    scopes: [...scopes, ...anyScope],
+    ...{ permissions, mode: rules.mode, labels, domainHasScheme, disguise },
   };
 }
 
-/** Reads what causes compare. `now` is in seconds since the epoch. */
-export function readFacts(
-  { headers, url }: Pick<ResourceRequest, 'headers'> & { readonly url: string | undefined },
-  sight: Gathered,
-  { force, now, kind }: { readonly force: InForce; readonly now: number; readonly kind: InputKind },
-) {
+/** Reads what causes compare. */
+export function readFacts(sight: Gathered, force: InForce, kind: InputKind) {
+  const { headers, url } = sight.call.request;
   const authorization = headers.get('authorization');
   /** Credentials after the scheme; may be empty. */
   const token = sight.credentials?.token ?? (authorization ?? '').replace(/^[^\s]*\s*/, '');
@@ -170,7 +163,8 @@ export function readFacts(
     pinnedUrl: sight.url?.pinned,
     isKeyKnown: findKid(sight, textOf(header['kid'])),
     keysFetchedAt: readFetchTime(sight),
-    now,
+    /** Seconds since the epoch. */
+    now: sight.call.now,
   };
 }
 
@@ -192,11 +186,9 @@ function findKid(sight: Gathered, kid: string): boolean | undefined {
 
 /** Reads header and claims of a string that may be a token, as far as possible. Only causes use them. */
 export function readUnverified(token: string): { readonly header: JsonObject; readonly claims: JsonObject } {
-  const [header = '', claims = ''] = token
-    .replace(/^["'`]|["'`]$/g, '')
-    .replace(/^(?:bearer|dpop):? /i, '')
-    .split('.');
-  return { header: readPart(header), claims: readPart(claims) };
+  const text = token.replace(/^["'`]|["'`]$/g, '').replace(/^(?:bearer|dpop):? /i, '');
+  const [header = {}, claims = {}] = text.split('.', 2).map(readPart);
+  return { header, claims };
 }
 
 function readPart(part: string): JsonObject {

@@ -5,7 +5,7 @@ import type { Gathered } from '../core/resource-server/dry-run.ts';
 import { describeBounds, showComparison } from '../core/shown-comparison.ts';
 import { shorten, showText, showValue } from '../core/shown-text.ts';
 import type { Step } from '../core/walk.ts';
-import { audiencesOf, type InForce, namesOf, type Setting, type SettingLabel, textOf } from './facts.ts';
+import { audiencesOf, type Facts, type InForce, namesOf, type Setting, type SettingLabel, textOf } from './facts.ts';
 import { formatDistance } from './shown-time.ts';
 
 export interface Shown {
@@ -15,19 +15,16 @@ export interface Shown {
   readonly setting?: string;
 }
 
-export interface View {
+interface View extends Pick<Facts, 'force' | 'now'> {
   readonly sight: Pick<Gathered, 'header' | 'claims' | 'proofClaims' | 'credentials'>;
-  readonly force: InForce;
-  /** Seconds since the epoch. */
-  readonly now: number;
 }
 
-type FailedStep = Pick<Step, 'id' | 'refusal'> & Partial<Pick<Step, 'comparison'>>;
+type ShownStep = Pick<Step, 'id' | 'refusal' | 'comparison'>;
 
 /** The members of {@link InForce} that a setting lists. */
 const lists = { issuer: 'issuers', audience: 'audiences', algorithms: 'algorithms' } as const;
 
-export function showStep({ id, refusal, comparison }: FailedStep, view: View): Shown {
+export function showStep({ id, refusal, comparison }: ShownStep, view: View): Shown {
   const record: CheckRecord = checks[id];
   const { value, setting } = record;
   if (refusal === undefined) return { why: describePassed({ id, comparison }, record, view) };
@@ -48,16 +45,12 @@ function describeHeld({ list }: CheckRecord, comparison: Step['comparison'], { d
   if (comparison?.values !== undefined)
     return { seen: [showComparison(comparison, disguise).received].flat().join(', ') };
   if (list === undefined || comparison === undefined) return {};
-  return {
-    seen:
-      namesOf(comparison.received)
-        .map((name) => showText(name))
-        .join(' ') || 'absent',
-  };
+  const names = namesOf(comparison.received).map((name) => showText(name));
+  return { seen: names.join(' ') || 'absent' };
 }
 
 function describePassed(
-  { id, comparison }: Pick<FailedStep, 'id' | 'comparison'>,
+  { id, comparison }: Omit<ShownStep, 'refusal'>,
   { value }: CheckRecord,
   { sight, now }: View,
 ): string {

@@ -14,13 +14,14 @@ export interface TerminalStyle {
 
 export const plainStyle: TerminalStyle = { paint: (_, text) => text, characters: 'all' };
 
-const words: Readonly<Record<CheckVerdict, string>> = {
-  pass: 'ok',
-  fail: 'FAIL',
-  follows: 'FAIL',
-  blocked: '-',
-  skipped: '-',
-  unknown: '-',
+/** The word for each verdict, and its rank: the first check of the lowest rank represents its row. */
+const words: Readonly<Record<CheckVerdict, readonly [word: string, rank: number]>> = {
+  fail: ['FAIL', 0],
+  follows: ['FAIL', 0],
+  blocked: ['-', 1],
+  unknown: ['-', 2],
+  pass: ['ok', 3],
+  skipped: ['-', 4],
 };
 
 function rowOf({ id, group }: ExplainedCheck): string {
@@ -160,19 +161,13 @@ function formatRows(checks: readonly ExplainedCheck[], style: TerminalStyle): re
   const width = Math.max(12, ...groups.map((group) => group.length));
   return groups.map((group) => {
     const members = checks.filter((check) => rowOf(check) === group);
-    const shown = pickShown(members);
-    const word = words[shown.verdict].padEnd(5);
-    const painted = shown.verdict === 'pass' ? style.paint('good', word) : word;
-    const label = words[shown.verdict] === 'FAIL' ? style.paint('bad', word) : painted;
+    const rankOf = ({ verdict }: ExplainedCheck): number => words[verdict][1];
+    const shown = members.reduce((one, other) => (rankOf(other) < rankOf(one) ? other : one));
+    const [word] = words[shown.verdict];
+    const padded = word.padEnd(5);
+    const label = word === '-' ? padded : style.paint(word === 'ok' ? 'good' : 'bad', padded);
     return wrap(`${group.padEnd(width)} ${label} ${describeRow(shown, members)}`, width + 7);
   });
-}
-
-/** The check that represents its row: the first failure, or else the first with information. */
-function pickShown(members: readonly ExplainedCheck[]): ExplainedCheck {
-  const of = (...verdicts: readonly CheckVerdict[]) => members.find(({ verdict }) => verdicts.includes(verdict));
-  const shown = of('fail', 'follows') ?? of('blocked') ?? of('unknown') ?? of('pass') ?? members[0];
-  return shown ?? { id: '', group: '', verdict: 'skipped' };
 }
 
 function describeRow(shown: ExplainedCheck, members: readonly ExplainedCheck[]): string {

@@ -1,16 +1,9 @@
 import { parseJsonObject } from '../core/jose/json.ts';
 import { Refused } from '../core/refused.ts';
-import { type DryCall, dryRun } from '../core/resource-server/dry-run.ts';
+import { type DryCall, type DryRun, dryRun } from '../core/resource-server/dry-run.ts';
 import type { JudgementRules } from '../core/resource-server/server-rules.ts';
 import type { AccessTokenRules, IssuerRules } from '../core/token/access-token.ts';
-import type { Step } from '../core/walk.ts';
 import type { Trial } from './causes/cause.ts';
-
-export interface TriedRun {
-  readonly rules: JudgementRules;
-  readonly call: DryCall;
-  readonly steps: readonly Step[];
-}
 
 /** Checks of signatures, which an edited token or proof cannot pass: its issuer would sign it again. */
 const signed: ReadonlySet<string> = new Set(['signature', 'proof_signature', 'proof_token']);
@@ -19,9 +12,10 @@ const signed: ReadonlySet<string> = new Set(['signature', 'proof_signature', 'pr
  * Applies a fix to a copy of the request and the rules, and evaluates it. Reports whether the failed check passes, and no
  * other check fails that passed before.
  */
-export async function passesTrial(trial: Trial, failed: string, run: TriedRun): Promise<boolean> {
-  const isEdited = [trial.claims, trial.proofClaims].some((members) => members !== undefined);
-  const { steps } = await dryRun(changeRules(run.rules, trial), changeCall(run, trial));
+export async function passesTrial(trial: Trial, failed: string, run: DryRun): Promise<boolean> {
+  const { rules, call } = run.gathered;
+  const isEdited = (trial.claims ?? trial.proofClaims) !== undefined;
+  const { steps } = await dryRun(changeRules(rules, trial), changeCall(call, trial));
   const passed = new Set(run.steps.flatMap(({ id, verdict }) => (verdict === 'pass' ? [id] : [])));
   const isBroken = steps.some(
     ({ id, verdict }) => verdict === 'fail' && passed.has(id) && !(isEdited && signed.has(id)),
@@ -40,7 +34,7 @@ function changeRules(rules: JudgementRules, trial: Trial): JudgementRules {
     }),
     issuers: {
       ...rules.issuers,
-      find: async (...call: Parameters<JudgementRules['issuers']['find']>) => {
+      find: async (...call) => {
         const found = await rules.issuers.find(...call);
         return found instanceof Refused ? found : changeTrusted(found, trial);
       },
@@ -67,7 +61,7 @@ function changeTrusted(trusted: AccessTokenRules, trial: Trial): AccessTokenRule
   return { ...trusted, algorithms: add(trusted.algorithms), issuers: new Map([...issuers, ...named]) };
 }
 
-function changeCall({ call }: TriedRun, trial: Trial): DryCall {
+function changeCall(call: DryCall, trial: Trial): DryCall {
   const { headers, method, url, target, conditionCall } = call.request;
   const authorization = trial.authorization ?? headers.get('authorization') ?? '';
   const [, scheme = '', token = ''] = /^(\S+) +(.*)$/s.exec(authorization) ?? [];

@@ -22,14 +22,13 @@ import { requirementsOf } from '../../gate/gate.ts';
 import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
-import { type Rule, type RuleExchange, type RuleMcp, type Rules, RulesError } from '../../gate/match/rules.ts';
+import type { Rule, RuleExchange, RuleMcp } from '../../gate/match/rules.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { fail } from '../commands/failure.ts';
-import { loadRules } from '../rules.ts';
+import { loadRules, requireRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
 import { labelRules } from './labels.ts';
 
@@ -42,36 +41,34 @@ const remarks: Readonly<Partial<Record<Treatment, string>>> = {
 /** Opens the rules of a file like the gate. Throws a failure that describes rules that are not valid. */
 export async function openGate(file: string, settings: Settings, keyOptions: KeyOptions): Promise<Explainer> {
   const { rules } = await loadRules(file, exitCodes.config);
-  const { trustProxy, upstream } = settings;
-  const trust = upstream === '' && rules.upstreams.size === 0 ? 'none' : trustProxy;
-  const readClientAddress = createReadClientAddress(trustProxy);
-  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust }), { readClientAddress });
+  const { trustProxy, logIdentity, logIdentitySecret } = settings;
+  const mode = findMode(settings, rules);
+  const readExternalUrl = createReadExternalUrl({ trust: mode === 'beside' ? 'none' : trustProxy });
+  const chooseRule = createChooseRule(rules, readExternalUrl, {
+    readClientAddress: createReadClientAddress(trustProxy),
+  });
   const labels = labelRules(file, settings);
-  const { logIdentity, logIdentitySecret } = settings;
   const disguise = createDisguise(logIdentity === 'plain' ? 'plain' : 'hashed', logIdentitySecret);
-  const introspections = findIntrospections(rules);
+  const introspections = requireRules(() => openIntrospections(rules, new Map()), exitCodes.config);
   const means = await openOutside(settings, keyOptions.network);
   const opened: OpenedKeys[] = [];
-  const keysProblems = new Set<string>();
 
-  const openServer = (rule: Rule, keySets: readonly OpenedKeys[]) => {
-    const { issuers: trusted, dpop } = requirementsOf(rule, rules);
-    const issuers = trusted.map(([, { issuer, rules: own }], index): TrustedIssuer => {
-      const keys = keySets[index]?.keys;
-      return { issuer, ...(keys !== undefined && { keys }), ...(own !== undefined && { rules: own }) };
-    });
-    const [introspection] = trusted.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
-    const mode = findMode(settings, rules);
+  const openServer = async (rule: Rule) => {
+    const { issuers: entries, dpop } = requirementsOf(rule, rules);
+    const issuers = await Promise.all(
+      entries.map(async ([, trusted]): Promise<TrustedIssuer> => {
+        const { issuer, rules: own } = trusted;
+        const keys = await openKeys(trusted, keyOptions);
+        opened.push(keys);
+        return { issuer, keys: keys.keys, ...(own !== undefined && { rules: own }) };
+      }),
+    );
+    const [introspection] = entries.flatMap(([name]) => introspections.get(name)?.introspection ?? []);
     return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, means);
   };
 
   const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explanation> => {
-    const keySets = await Promise.all(
-      requirementsOf(rule, rules).issuers.map(([, trusted]) => openKeys(trusted, keyOptions)),
-    );
-    opened.push(...keySets);
-    for (const { problem } of keySets) if (problem !== undefined) keysProblems.add(problem);
-    const server = openServer(rule, keySets);
+    const server = await openServer(rule);
     const { mcp } = rule;
     const operations = mcp && readOperations(mcp, call);
     const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
@@ -90,7 +87,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     const seen = `${showText(call.request.method)} ${context?.['host']}${context?.['path']}`;
     const near = reason === 'no_rule' ? describeNear(rules, call.request) : undefined;
     const why = near === '' ? 'no rule has this host and path' : near && `nearly matched: ${near}`;
-    return refuse(reason, call, { seen, ...(why !== undefined && { why }) });
+    return refuse(reason, call, { seen, why });
   };
 
   return {
@@ -102,7 +99,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
         treatment === 'judge' ? await judge(choice, call) : explainWithoutToken(treatment, choice.rule, call);
       return decideBy(choice.rule, explanation, remarks[treatment]);
     },
-    keysProblems,
+    opened,
     close() {
       for (const { close } of opened) close();
       for (const { introspection } of introspections.values()) introspection.close();
@@ -168,16 +165,7 @@ function explainExchange(
   return { ...rest, verdict: 'undecided', checks: [...checks, open] };
 }
 
-/** Opens the introspections of the rules. Throws a failure that names what cannot be used. */
-function findIntrospections(rules: Rules): ReturnType<typeof openIntrospections> {
-  try {
-    return openIntrospections(rules, new Map());
-  } catch (error) {
-    throw error instanceof RulesError ? fail(error.message, exitCodes.config) : error;
-  }
-}
-
-function refuse(reason: Reason, call: CallToExplain, facts: { readonly seen?: string; readonly why?: string }) {
+function refuse(reason: Reason, call: CallToExplain, facts: Partial<Parameters<typeof explainReason>[2]>) {
   return explainReason(reason, showTime(call), { id: 'call', group: 'call', ...facts });
 }
 

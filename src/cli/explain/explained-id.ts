@@ -7,11 +7,7 @@ import { isReason } from './reason-page.ts';
 const idForm = /^[\w.:-]{1,128}$/;
 
 /** Queries the console of a running service for a recent request. */
-export async function explainById(
-  id: string,
-  address: ConsoleAddress,
-  environment: NodeJS.ProcessEnv,
-): Promise<Explanation> {
+export async function explainById(id: string, address: ConsoleAddress, environment: NodeJS.ProcessEnv) {
   if (!idForm.test(id)) throw new UsageError('id: write the X-Request-Id of a response.');
   const detail = await (await openConsoleClient(address, environment)).findDecision(id);
   if (detail === undefined) {
@@ -44,11 +40,6 @@ export function explainDetail({ decision, facts, explanation: walked }: Decision
   const { expected, received, path, host = '', nearest } = named;
   const seen = received ?? (path === undefined ? undefined : `${method} ${host}${path}`);
   const why = nearest === undefined ? listCausalFacts(named) : `nearly matched: ${nearest}`;
-  const shown = {
-    ...(expected !== undefined && { expected }),
-    ...(seen !== undefined && { seen }),
-    ...(why !== '' && { why }),
-  };
-  const explained = explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, status);
+  const explained = explainReason(reason, at, { id: 'log', group: 'log line', expected, seen, why }, status);
   return outcome === 'would_refuse' ? decideBy({ id: route, mode: 'report' }, explained) : explained;
 }

@@ -4,10 +4,12 @@ import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
 import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
 import { createStaticKeySet } from '../../core/keys/static-key-set.ts';
+import { omitUndefined } from '../../core/option-members.ts';
 import { describeFailure, toProviderError } from '../../core/outbound/provider-error.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { KeySource } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { createResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
+import type { Revocations } from '../../core/revocation/revocations.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { hasNonceOfIdToken } from '../../explain/causes/audience-causes.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
@@ -41,8 +43,8 @@ export interface CallToExplain extends ReceivedCall {
 
 export interface Explainer {
   explain(call: CallToExplain): Promise<Explanation>;
-  /** Problems of the keys that were fetched. */
-  readonly keysProblems: ReadonlySet<string>;
+  /** Keys of all issuers that were needed so far. */
+  readonly opened: readonly OpenedKeys[];
   close(): void;
 }
 
@@ -85,49 +87,46 @@ export async function openKeys(
   }
   const { environment, ca } = await trustLocal(issuer, options);
   const keys = createKeySet({
-    issuer,
-    environment,
     onEvent: () => undefined,
-    ...(ca !== undefined && { ca }),
-    ...(jwksUri !== undefined && { jwksUri }),
-    ...(insecure !== undefined && { insecure }),
+    ...omitUndefined({ issuer, environment, ca, jwksUri, insecure }),
   });
   const close = () => keys.close();
   if (network === 'offline') return { keys, close };
-  return keys.ready().then(
-    () => ({ keys, close }),
-    (error: unknown) => ({ keys, close, problem: describeFailure(toProviderError(error)) }),
-  );
+  const describe = (error: unknown): string => describeFailure(toProviderError(error));
+  return { keys, close, problem: await keys.ready().then(() => undefined, describe) };
 }
 
 interface ServerParts {
   readonly server: ResourceServer<RegisteredClaims>;
   readonly labels: SettingLabels;
-  readonly opened: OpenedKeys | undefined;
+  readonly opened: readonly OpenedKeys[];
   readonly domainHasScheme?: boolean;
-  readonly findAccess?: ReturnType<typeof createFindAccess>;
-  /** False for a gate: every request has the same requirements. Default: true. */
-  readonly hasRoutes?: boolean;
+  /** Returns the requirements of a request, or the status of its response; `undefined` if they are not known. */
+  readonly findAccess?: (call: CallToExplain) => ReturnType<ReturnType<typeof createFindAccess>>;
   /** Changes each explanation. */
   readonly finish?: (explanation: Explanation) => Explanation;
+  /** Closed with the keys. */
+  readonly revocations?: Pick<Revocations, 'close'> | undefined;
 }
 
 function createExplainer(parts: ServerParts): Explainer {
-  const { server, labels, opened, domainHasScheme = false, hasRoutes = true, findAccess } = parts;
-  const { finish = leaveCertificateOpen } = parts;
+  const { server, labels, opened, domainHasScheme = false, findAccess, finish = leaveCertificateOpen } = parts;
   return {
-    async explain({ request, hasUrl, connection, policy, options }) {
-      const access = hasUrl || !hasRoutes ? findAccess?.(request) : undefined;
-      const required = policy ?? access;
+    async explain(call) {
+      const { request, connection, options } = call;
+      const required = call.policy ?? findAccess?.(call);
       if (required === 'open') return explainOpenRoute(new URL(request.url).pathname, options.at);
-      const [known, status] = typeof required === 'number' ? [undefined, required] : [required];
+      const [policy, status] = typeof required === 'number' ? [undefined, required] : [required];
       const checked = { labels, domainHasScheme, ...options };
-      const explanation = finish(await explain(server, request, known, connection, checked));
+      const explanation = finish(await explain(server, request, policy, connection, checked));
       if (status !== undefined) return explainUnserved(status, request, explanation);
       return required === undefined ? leaveRequirements(explanation) : explanation;
     },
-    keysProblems: new Set(opened?.problem === undefined ? [] : [opened.problem]),
-    close: () => opened?.close(),
+    opened,
+    close() {
+      for (const { close } of opened) close();
+      parts.revocations?.close();
+    },
   };
 }
 
@@ -140,27 +139,24 @@ export async function openNamed(
 ): Promise<Explainer> {
   const opened = await openKeys({ issuer }, options);
   const server = createResourceServer({ issuers: [{ issuer, keys: opened.keys }], audience });
-  return createExplainer({ server, labels, opened });
+  return createExplainer({ server, labels, opened: [opened] });
 }
 
 export async function openSettings(settings: Settings, options: KeyOptions, labels: SettingLabels): Promise<Explainer> {
   const { issuer, jwksUri, upstream, scope } = settings;
-  const opened = issuer === undefined ? undefined : await openKeys({ issuer, jwksUri }, options);
-  const issuers = issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }];
+  const opened = issuer === undefined ? [] : [await openKeys({ issuer, jwksUri }, options)];
+  const issuers = issuer === undefined ? [] : opened.map(({ keys }) => ({ issuer, keys }));
   const means = await openOutside(settings, options.network);
   const server = openResourceServer(settings, { from: 'settings', issuers }, means);
-  const hasRoutes = upstream === '';
   const ofGate = scope === '' ? {} : { scopes: namesOf(scope) };
-  const findAccess = hasRoutes ? createFindAccess(settings) : () => ofGate;
-  const domainHasScheme = issuer === undefined;
-  const explainer = createExplainer({ server, labels, opened, domainHasScheme, hasRoutes, findAccess });
-  return {
-    ...explainer,
-    close() {
-      explainer.close();
-      means.revocations?.close();
-    },
+  const ofService = createFindAccess(settings);
+  const findAccess: ServerParts['findAccess'] = ({ request, hasUrl }) => {
+    // Every request to a gate without rules has the same requirements.
+    if (upstream !== '') return ofGate;
+    return hasUrl ? ofService(request) : undefined;
   };
+  const { revocations } = means;
+  return createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, findAccess, revocations });
 }
 
 const noKeys: KeySet = {
@@ -183,10 +179,6 @@ export function openNothing({ header, claims }: ReturnType<typeof readUnverified
     audience: audience.length === 0 ? 'none' : audience,
     ...(algorithms.has(alg) && { algorithms: [alg as TokenAlg] }), // as just seen
   });
-  return createExplainer({
-    server,
-    labels: optionLabels,
-    opened: undefined,
-    finish: (each) => leaveUndecided(each, remark),
-  });
+  const finish = (explanation: Explanation): Explanation => leaveUndecided(explanation, remark);
+  return createExplainer({ server, labels: optionLabels, opened: [], finish });
 }

@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../core/option-members.ts';
 import { createLabel, optionLabels, type SettingLabel, type SettingLabels } from '../../explain/facts.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
@@ -20,10 +21,9 @@ export const serverLabels: SettingLabels = {
 export function labelRules(file: string, settings: Pick<Settings, 'variant'>): SettingLabels {
   const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)): SettingLabel =>
     createLabel(`"${name}"`, (value) => `"${name}": ${write(value)}`, `in ${file}`);
-  const { introspection: _, clientCertificate: __, ...known } = optionLabels;
   const { externalUrl, trustProxy, clientCertificate } = labelSettings(settings, []);
   return {
-    ...known,
+    ...omitUndefined({ externalUrl, trustProxy, clientCertificate }),
     scopeClaim: member('scopeClaim'),
     permissionsClaim: member('permissionsClaim'),
     subject: member('subject'),
@@ -32,9 +32,6 @@ export function labelRules(file: string, settings: Pick<Settings, 'variant'>): S
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
     algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
-    ...(externalUrl !== undefined && { externalUrl }),
-    ...(clientCertificate !== undefined && { clientCertificate }),
-    trustProxy,
   };
 }
 

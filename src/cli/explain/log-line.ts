@@ -22,33 +22,25 @@ export function explainLogLine({ fields }: LogLineInput, labels: SettingLabels):
   const reason = fields['reason'] ?? fields['would_refuse'];
   if (typeof reason !== 'string' || !isReason(reason)) return undefined;
   const facts = readLogFacts(reason, fields, labels);
-  const causes = facts === undefined ? [] : nameCauses(findCauses(reason, facts));
-  const why = listCausalFacts(fields);
-  const shown = {
-    ...(expected !== undefined && { expected: showValue(expected) }),
-    ...(received !== undefined && { seen: showValue(received) }),
-    ...(why !== '' && { why }),
-    ...(causes.length > 0 && { causes }),
-  };
+  const found = facts === undefined ? [] : nameCauses(findCauses(reason, facts));
+  const show = (value: unknown) => (value === undefined ? undefined : showValue(value));
+  const causes = found.length === 0 ? undefined : found;
+  const shown = { expected: show(expected), seen: show(received), why: listCausalFacts(fields), causes };
   const sent = fields['reason'] !== undefined && typeof status === 'number' ? status : undefined;
   const at = typeof time === 'string' ? showText(time, 40) : '';
   return explainReason(reason, at, { id: 'log', group: 'log line', ...shown }, sent);
 }
 
 /** Labels for the service of a log line. The line of a gate with rules names its rule. */
-export function labelLogLine(
-  { fields }: LogLineInput,
-  { values, rest: args }: Flags<'explain'>,
-  environment: NodeJS.ProcessEnv,
-): SettingLabels {
+export function labelLogLine({ fields }: LogLineInput, flags: Flags<'explain'>, environment: NodeJS.ProcessEnv) {
   // Lines and events of the library.
   if (fields['event'] === undefined && fields['time'] === undefined && fields['id'] === undefined) return optionLabels;
-  const read = readSettings({ args, environment });
+  const read = readSettings({ args: flags.rest, environment });
   const { settings, effective } =
     read.kind === 'settings' ? read : { settings: { variant: variants.a }, effective: [] };
   return fields['rule'] === undefined
     ? labelSettings(settings, effective)
-    : labelRules(values.rules ?? 'the rules', settings);
+    : labelRules(flags.values.rules ?? 'the rules', settings);
 }
 
 /** The last line of a log with this id, or with this id of the caller; a prefix before the JSON is ignored. */
@@ -77,7 +69,7 @@ function readLogFacts(reason: Reason, fields: LogLineInput['fields'], labels: Se
   const isUrl = reason === 'proof_url_mismatch';
   return {
     seen: {
-      ...{ kind: 'log-line', authorization: null, token: '', url: undefined, cookie: null, otherHeaders: [] },
+      ...{ kind: 'log-line', authorization: null, token: '', url: '', cookie: null, otherHeaders: [] },
       ...{ header: {}, claims: {}, proofClaims: {} },
       ...(value && {
         [value.in]: { [value.name]: value.as === 'time' ? readTime(received) : joinScopes(received, value.name) },

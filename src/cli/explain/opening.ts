@@ -10,7 +10,7 @@ import { readGateSettings } from '../../gate/gate-settings.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import { areAbsent } from '../../server/settings/setting-report.ts';
-import { readSettings, type Settings } from '../../server/settings/settings.ts';
+import { readSettings } from '../../server/settings/settings.ts';
 import { CommandFailure, fail, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
 import { type Explainer, type KeyOptions, openKeys, openNamed, openNothing, openSettings } from './explainer.ts';
@@ -28,11 +28,7 @@ interface Sources {
 }
 
 /** Opens the rules that the flags name, or else the settings. */
-export async function openExplainer(
-  flags: Flags<'explain'>,
-  environment: Environment,
-  input: CallInput,
-): Promise<Explainer> {
+export async function openExplainer(flags: Flags<'explain'>, environment: Environment, input: CallInput) {
   const { server, issuer, audience = [], jwks: jwksFile, offline } = flags.values;
   const keys: KeyOptions = { environment, jwksFile, network: offline ? 'offline' : 'online' };
   try {
@@ -108,10 +104,7 @@ function readToken({ headers }: CallInput): ReturnType<typeof readUnverified> {
 }
 
 /** Reads the settings of a gate and its rules file; `undefined` without rules. */
-function readGate(
-  { values, rest }: Flags<'explain'>,
-  environment: Environment,
-): { readonly path: string; readonly settings: Settings } | undefined {
+function readGate({ values, rest }: Flags<'explain'>, environment: Environment) {
   const { rules: file } = values;
   const result = readGateSettings({ args: file === undefined ? rest : [...rest, '--rules', file], environment });
   // Without rules these may be the settings of a service, which are read next.
@@ -130,10 +123,7 @@ function describe(error: unknown): string {
 const limits = { timeoutSeconds: 5, maxBytes: 64 * 1024 };
 
 /** Reads issuer and audience of a running service from its metadata (RFC 9728). */
-async function readServer(
-  url: string,
-  environment: Environment,
-): Promise<{ readonly issuer: string; readonly audience: readonly string[] }> {
+async function readServer(url: string, environment: Environment) {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new UsageError('server: write a URL, as in https://api.example.');
   }

@@ -35,10 +35,10 @@ export function formatPage(name: string): string | undefined {
     );
     return `### ${name}\n\n${page.join('\n\n')}\n\n${docsUrl}causes.md#${name}`;
   }
-  const doctor = `portcullis doctor: ${Object.entries(doctorChecks).find(([check]) => check === name)?.[1]}`;
-  if (Object.hasOwn(doctorChecks, name)) return `### ${name}\n\nCheck of ${doctor}\n\n${docsUrl}explain.md#doctor`;
-  const [, finding] = Object.entries(findings).find(([each]) => each === name) ?? [];
+  const check = new Map<string, string>(Object.entries(doctorChecks)).get(name);
+  if (check !== undefined) return `### ${name}\n\nCheck of portcullis doctor: ${check}\n\n${docsUrl}explain.md#doctor`;
+  const finding = new Map(Object.entries(findings)).get(name);
   if (finding === undefined) return undefined;
-  const { level, meaning } = finding;
-  return `### ${name}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}explain.md#${name}`;
+  const level = finding.level === 'fail' ? 'Failure' : 'Warning';
+  return `### ${name}\n\n${level} of portcullis doctor: ${finding.meaning}\n\n${docsUrl}explain.md#${name}`;
 }

@@ -21,11 +21,14 @@ export interface Trial {
   readonly mode?: 'allowed';
 }
 
-/** A cause that matches. */
-export interface FoundCause extends Omit<NamedCause, 'id' | 'certainty'> {
+/** A cause that matches, before its fix is tried. */
+export interface Candidate extends Omit<NamedCause, 'certainty'> {
   /** Without it the cause is at most likely. */
   readonly trial?: Trial;
 }
+
+/** Members of a cause that depend on the facts. */
+export type FoundCause = Partial<Omit<Candidate, 'id'>>;
 
 export interface Cause {
   /** Never changes its meaning. */
@@ -38,5 +41,5 @@ export interface Cause {
   /** Named only if no other cause is. */
   readonly isLast?: true;
   /** Returns what the cause has in addition, or `true` without any; `undefined` or `false` if it does not match. */
-  find(facts: Facts): Partial<FoundCause> | boolean | undefined;
+  find(facts: Facts): FoundCause | boolean | undefined;
 }

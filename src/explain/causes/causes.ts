@@ -1,7 +1,7 @@
 import type { NamedCause } from '../explained-check.ts';
 import type { Facts } from '../facts.ts';
 import { audienceCauses } from './audience-causes.ts';
-import type { Cause, FoundCause } from './cause.ts';
+import type { Candidate, Cause } from './cause.ts';
 import { credentialCauses } from './credential-causes.ts';
 import { foreignTokenCauses } from './foreign-tokens.ts';
 import { issuerCauses } from './issuer-causes.ts';
@@ -22,11 +22,6 @@ export const causes: readonly Cause[] = [
   ...proofCauses,
 ];
 
-/** A cause that matches, before its fix is tried. */
-export interface Candidate extends FoundCause {
-  readonly id: string;
-}
-
 /** The causes of one refusal; those with a fix that can be tried come first. */
 export function findCauses(reason: string, facts: Facts): readonly Candidate[] {
   const found: Candidate[] = [];
@@ -43,8 +38,8 @@ export function nameCauses(
   isConfirmed: (candidate: Candidate) => boolean = () => false,
 ): readonly NamedCause[] {
   const named = candidates.map((candidate): NamedCause => {
-    const { trial: _, ...cause } = candidate;
-    return { ...cause, certainty: isConfirmed(candidate) ? 'certain' : 'likely' };
+    const { trial: _, id, ...cause } = candidate;
+    return { id, certainty: isConfirmed(candidate) ? 'certain' : 'likely', ...cause };
   });
   return named.toSorted((a, b) => Number(b.certainty === 'certain') - Number(a.certainty === 'certain'));
 }

@@ -21,7 +21,7 @@ const changedReasons = [
 ];
 
 /** The value of the header that fixes the request; `undefined` if there is none. */
-function authorize(authorization: string | undefined): Partial<FoundCause> | undefined {
+function authorize(authorization: string | undefined): FoundCause | undefined {
   return authorization === undefined ? undefined : { trial: { authorization } };
 }
 
@@ -30,7 +30,7 @@ type Pair = readonly [name: string, value: string];
 const isToken = ([name, value]: Pair): boolean => tokenName.test(name) || jwt.test(value);
 
 function queryPairs({ seen: { url } }: Facts): readonly Pair[] {
-  if (url === undefined || !URL.canParse(url)) return [];
+  if (!URL.canParse(url)) return [];
   const { searchParams, hash } = new URL(url);
   return [...searchParams, ...new URLSearchParams(hash.slice(1))].filter(isToken);
 }
@@ -42,7 +42,7 @@ function cookiePairs({ seen: { cookie } }: Facts): readonly Pair[] {
     .filter(isToken);
 }
 
-function sendAsBearer([pair]: readonly Pair[]): Partial<FoundCause> | undefined {
+function sendAsBearer([pair]: readonly Pair[]): FoundCause | undefined {
   return pair && authorize(`Bearer ${pair[1]}`);
 }
 

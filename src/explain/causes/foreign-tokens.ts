@@ -25,11 +25,9 @@ const hasForm =
 
 const isRefreshToken = hasForm(/^(?:v1\.M[\w-]{20,}|1\/\/0[\w-]{20,}|[01]\.A[\w-]{2}[\w.-]{40,})$/);
 
-/** Tokens that are not access tokens for an API. */
-export const foreignTokenCauses: readonly Cause[] = [
+const tokens: readonly Omit<Cause, 'reasons'>[] = [
   {
     id: 'refresh_token',
-    reasons,
     meaning: 'The client sent its refresh token. Only the token endpoint of the provider accepts it.',
     note: 'a refresh token, not an access token',
     fix: `${sendAccessToken} A refresh token must never be sent to an API.`,
@@ -37,7 +35,6 @@ export const foreignTokenCauses: readonly Cause[] = [
   },
   {
     id: 'google_token',
-    reasons,
     meaning: 'The token is for the APIs of Google. Only Google can read it.',
     note: 'an access token for Google (ya29.)',
     fix: `${getAccessToken} Google issues only ID tokens for other APIs.`,
@@ -45,7 +42,6 @@ export const foreignTokenCauses: readonly Cause[] = [
   },
   {
     id: 'github_token',
-    reasons,
     meaning: 'The token is for the API of GitHub. Only GitHub can read it.',
     note: 'a token for GitHub',
     fix: `${getAccessToken} Revoke the token at GitHub if it was sent to another service.`,
@@ -53,7 +49,6 @@ export const foreignTokenCauses: readonly Cause[] = [
   },
   {
     id: 'api_key',
-    reasons,
     meaning: 'The client sent an API key of another service.',
     note: 'an API key of another service',
     fix: `${getAccessToken} Replace the key: this service has received it.`,
@@ -63,7 +58,6 @@ export const foreignTokenCauses: readonly Cause[] = [
   },
   {
     id: 'kubernetes_token',
-    reasons,
     meaning: 'The token is of a Kubernetes service account, whose issuer is not configured here.',
     note: 'a token of a Kubernetes service account',
     fix: `${getAccessToken} Or configure the issuer of the cluster, and request a token for this audience.`,
@@ -71,13 +65,15 @@ export const foreignTokenCauses: readonly Cause[] = [
   },
   {
     id: 'firebase_token',
-    reasons,
     meaning: 'The token is an ID token of Firebase, whose issuer is not configured here.',
     note: 'an ID token of Firebase',
     fix: `${getAccessToken} Firebase issues no access tokens for other APIs.`,
     find: isFrom(/^https:\/\/securetoken\.google\.com\//),
   },
 ];
+
+/** Tokens that are not access tokens for an API. */
+export const foreignTokenCauses: readonly Cause[] = tokens.map((token) => ({ ...token, reasons }));
 
 /** Reports whether the credentials are a token that is not an access token for an API. */
 export function isForeign(facts: Facts): boolean {

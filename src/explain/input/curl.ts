@@ -1,26 +1,22 @@
 import { parseArgs } from 'node:util';
 import { type CallInput, type HeaderLine, type Input, joinHeader, type UnreadInput, unread } from './input.ts';
 
-/** Options with a value, by their letter. */
-const valuedLetters = {
-  ...{ H: 'header', X: 'request', b: 'cookie', u: 'user', d: 'data', F: 'form', T: 'upload-file', A: 'user-agent' },
-  ...{ e: 'referer', o: 'output', w: 'write-out', x: 'proxy', c: 'cookie-jar', D: 'dump-header', E: 'cert' },
-  ...{ K: 'config', m: 'max-time', r: 'range', U: 'proxy-user', y: 'speed-time', Y: 'speed-limit', C: 'continue-at' },
-};
-
-/** Other options with a value, which is not a URL. */
-const valuedNames = (
+/** Options with a value, which is not a URL, and their letters. Other options have no value, and are ignored. */
+const valued = (
+  'header:H request:X cookie:b user:u data:d form:F upload-file:T user-agent:A referer:e output:o write-out:w proxy:x ' +
+  'cookie-jar:c dump-header:D cert:E config:K max-time:m range:r proxy-user:U speed-time:y speed-limit:Y continue-at:C ' +
   'url oauth2-bearer data-urlencode data-raw data-binary data-ascii json cacert capath cert-type ciphers ' +
   'connect-timeout connect-to interface key key-type limit-rate max-redirs netrc-file noproxy pass proto proxy-header ' +
   'resolve retry retry-delay retry-max-time stderr tls-max trace trace-ascii unix-socket form-string aws-sigv4 ' +
   'abstract-unix-socket dns-servers doh-url local-port pinnedpubkey rate preproxy socks5 socks5-hostname'
 ).split(' ');
 
-/** Other options than these have no value, and are ignored. */
 const options = {
-  ...Object.fromEntries(valuedNames.map((name) => [name, { type: 'string' } as const])),
   ...Object.fromEntries(
-    Object.entries(valuedLetters).map(([short, name]) => [name, { type: 'string', short } as const]),
+    valued.map((option) => {
+      const [name, short] = option.split(':');
+      return [name, { type: 'string', ...(short !== undefined && { short }) } as const];
+    }),
   ),
   head: { type: 'boolean', short: 'I' },
   get: { type: 'boolean', short: 'G' },
@@ -112,15 +108,24 @@ function completeUrl(url: string): string {
   return /^[a-z][a-z\d+.-]*:\/\//i.test(url) ? url : `http://${url}`;
 }
 
+/**
+ * Parts of a shell line. Each has one group, except a continued line, which is also of cmd.exe or of PowerShell. Without the
+ * limit of escaped characters, the stack of the regular expression could overflow.
+ */
+const pieces = [
+  /[\\^`]\r?\n/,
+  /(?<gap>[ \t\r]+)/,
+  /(?<end>[|;&<>\n])/,
+  /'(?<single>[^']*)'/,
+  /\$'(?<ansi>[^'\\]*(?:\\[\s\S][^'\\]*){0,1000000})'/,
+  /"(?<double>[^"\\]*(?:\\[\s\S][^"\\]*){0,1000000})"/,
+  /(?<unclosed>['"]|\$')/,
+  /\\(?<escaped>[\s\S])/,
+  /(?<plain>[^ \t\r\n'"\\^`$|;&<>]+|[\\^`$])/,
+];
+const anyPiece = new RegExp(pieces.map(({ source }) => source).join('|'), 'g');
+
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
-
-/** Characters of a continued line's end: after a backslash, or a caret of cmd.exe, or a backtick of PowerShell. */
-function continuation(line: string, at: number, marks: string): number {
-  if (!marks.includes(line.charAt(at))) return 0;
-  return line.startsWith('\n', at + 1) ? 2 : line.startsWith('\r\n', at + 1) ? 3 : 0;
-}
-
-const commandEnd = /[|;&<>\n]/;
 
 /**
  * Splits the first command of a POSIX shell line into words: quotes, `$'…'`, backslashes, continued lines. Nothing is
@@ -129,51 +134,20 @@ const commandEnd = /[|;&<>\n]/;
 function splitShellWords(line: string): readonly string[] | undefined {
   const words: string[] = [];
   let word: string | undefined;
-  for (let at = 0; at < line.length; ) {
-    const character = line.charAt(at);
-    const continued = continuation(line, at, '\\^`');
-    if (continued > 0) {
-      at += continued;
-    } else if (/[ \t\r]/.test(character)) {
-      if (word !== undefined) words.push(word);
-      word = undefined;
-      at++;
-    } else if (character === "'" || character === '"' || line.startsWith("$'", at)) {
-      const quoted = readQuoted(line, at);
-      if (quoted === undefined) return undefined;
-      word = (word ?? '') + quoted.text;
-      at = quoted.end;
-    } else if (commandEnd.test(character)) {
-      break;
-    } else {
-      const isEscaped = character === '\\' && at + 1 < line.length;
-      word = (word ?? '') + (isEscaped ? line.charAt(at + 1) : character);
-      at += isEscaped ? 2 : 1;
-    }
+  for (const { groups = {} } of line.matchAll(anyPiece)) {
+    const { gap, end, unclosed, ansi, double, single, escaped, plain } = groups;
+    if (unclosed !== undefined) return undefined;
+    if (end !== undefined) break;
+    if (gap !== undefined && word !== undefined) words.push(word);
+    if (gap !== undefined) word = undefined;
+    const text = single ?? escaped ?? plain ?? double?.replace(/\\(?:\r?\n|(["\\$`]))/g, '$1') ?? readAnsi(ansi);
+    if (text !== undefined) word = (word ?? '') + text;
   }
   return word === undefined ? words : [...words, word];
 }
 
-/** Reads a quoted string; its end is the index after the closing quote. `undefined` if it is not closed. */
-function readQuoted(line: string, start: number) {
-  const isAnsi = line.charAt(start) === '$';
-  const quote = line.charAt(isAnsi ? start + 1 : start);
-  let text = '';
-  for (let at = start + (isAnsi ? 2 : 1); at < line.length; at++) {
-    const character = line.charAt(at);
-    if (character === quote) return { text, end: at + 1 };
-    const next = line.charAt(at + 1);
-    const continued = quote === '"' && !isAnsi ? continuation(line, at, '\\') : 0;
-    if (continued > 0) at += continued - 1;
-    else if (character !== '\\' || (quote === "'" && !isAnsi) || (quote === '"' && !/["\\$`]/.test(next)))
-      text += character;
-    else if (isAnsi && next === 'u') {
-      text += String.fromCharCode(Number.parseInt(line.slice(at + 2, at + 6), 16) || 0xfffd);
-      at += 5;
-    } else {
-      text += isAnsi ? (escapes[next] ?? next) : next;
-      at++;
-    }
-  }
-  return undefined;
+function readAnsi(quoted: string | undefined): string | undefined {
+  return quoted?.replace(/\\(?:u([\da-f]{4})|([\s\S]))/gi, (_, code: string | undefined, escaped: string) =>
+    code === undefined ? (escapes[escaped] ?? escaped) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
 }

@@ -1,11 +1,12 @@
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
-import { type CallInput, type HeaderLine, joinHeader } from './input.ts';
+import { type CallInput, type HeaderLine, type Input, joinHeader, unread } from './input.ts';
+import { readResponse } from './response.ts';
 
 /** Levels of a document that are searched. */
 const maxDepth = 8;
 
 /** Reads headers: an object of names and values, or a list of objects with name (or key) and value. */
-export function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
+function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const named = Array.isArray(value)
     ? value.filter(isJsonObject).map(({ name, key = name, value: each }) => [key, each])
@@ -19,7 +20,7 @@ export function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
 }
 
 /** Reads a request: an object with headers, and a method or a URL. */
-export function readRequestObject(object: JsonObject): CallInput | undefined {
+function readRequestObject(object: JsonObject): CallInput | undefined {
   const { headers, header = headers, method, url, uri = url, status } = object;
   const lines = readHeaders(header);
   const address = isJsonObject(uri) ? uri['raw'] : uri;
@@ -59,3 +60,46 @@ export function readJsonRequest(document: JsonObject): CallInput | undefined {
     ? undefined
     : first;
 }
+
+/** Number of an entry, from 1. Default: the first that was refused. */
+export type EntryChoice = number | 'all' | undefined;
+
+/** Characters of a response body that are read: a refusal is short. */
+const maxBody = 4096;
+const refusedStatuses: ReadonlySet<unknown> = new Set([401, 403]);
+
+/** Reads one request of a HAR (HTTP archive): number `entry`, all, or the first that was refused. */
+export function readHar({ log }: JsonObject, entry: EntryChoice): Input {
+  const entries = isJsonObject(log) ? log['entries'] : undefined;
+  if (!Array.isArray(entries)) return unread('The HAR has no list of entries. Export it from the browser again.');
+  const calls = entries.map(readEntry);
+  const read = calls.filter((call) => call !== undefined);
+  if (entry === 'all') return read.length === 0 ? unread('The HAR has no requests.') : { kind: 'calls', calls: read };
+  if (entry !== undefined) {
+    return calls[entry - 1] ?? unread(`The HAR has ${calls.length} requests. Name one of them: --entry 1.`);
+  }
+  return (
+    read.find(({ response }) => refusedStatuses.has(response?.status)) ??
+    unread(`None of the ${calls.length} requests in the HAR has a 401 or 403. Name one: --entry 1.`)
+  );
+}
+
+function readEntry(entry: unknown): CallInput | undefined {
+  const { request, response } = objectOf(entry);
+  const call = readRequestObject(objectOf(request));
+  if (call === undefined) return undefined;
+  const { text: body } = objectOf(objectOf(request)['postData']);
+  const { status, headers, content } = objectOf(response);
+  const { text = '' } = objectOf(content);
+  const lines = (readHeaders(headers) ?? []).map(([name, value]) => `${name}: ${value}`);
+  return {
+    ...call,
+    kind: 'har',
+    ...(typeof body === 'string' && { body }),
+    ...(typeof status === 'number' && {
+      response: readResponse([`HTTP/1.1 ${status}`, ...lines, '', String(text).slice(0, maxBody)].join('\n')),
+    }),
+  };
+}
+
+const objectOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});

@@ -2,18 +2,16 @@ import { attempt } from '../../core/attempt.ts';
 import { isJsonObject } from '../../core/jose/json.ts';
 import { readCurls } from './curl.ts';
 import { findForeign } from './foreign-texts.ts';
-import { type EntryChoice, readHar } from './har.ts';
 import { type Input, joinHeader, joinHeaderLines, type UnreadInput, unread } from './input.ts';
-import { readJsonRequest } from './json-request.ts';
+import { type EntryChoice, readHar, readJsonRequest } from './json-request.ts';
 import { findLogged, splitLogLines } from './log-lines.ts';
 import { readOtherText, unknownText } from './other-text.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
-import { decodedPercent, decodePercent, type RepairedToken, repairToken } from './repair.ts';
+import { decodedPercent, decodePercent, jwtForm, type RepairedToken, repairToken } from './repair.ts';
 import { findDescription, isResponse, readResponse, readResponseBody } from './response.ts';
 
 const bearerValue = /^(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
 const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
-const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 /** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
 /** The header or the claims of a token, as decoders show them. */
@@ -147,7 +145,7 @@ function readTrace(text: string): string | undefined {
   const first = lines.findLastIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
   if (first < 0 || !(/^[*<>{}] /.test(text) || /^(?:\*|==) /m.test(text))) return undefined;
   const end = lines.findIndex((line, index) => index > first && !line.startsWith('> '));
-  const sent = lines.slice(first, end < 0 ? lines.length : end);
+  const sent = end < 0 ? lines.slice(first) : lines.slice(first, end);
   const head = sent.map((line) => line.slice(2)).join('\n');
   // An empty line before the last one is of a line break at the end of a header.
   return head.replace(/\n\n/g, '\r\r\n');

@@ -1,6 +1,6 @@
 import type { Repaired } from './input.ts';
 
-const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
+export const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 /** Spaces other than the ASCII space, and invisible characters. */
 const hidden = /[\u00a0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]/g;
 
