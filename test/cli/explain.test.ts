@@ -32,19 +32,15 @@ const runJson = async (input: string, args: readonly string[] = [], environment 
 describe('the verdict', () => {
   it('a valid token → admitted, exit 0', async () => {
     const { status, stdout } = await runProcess(['explain', '--json'], settings(), await provider.sign());
-    expect(JSON.parse(stdout)).toMatchObject({
-      version: 1,
-      verdict: 'admitted',
-      against: { issuer: [provider.issuer], keys: 'fetched' },
-    });
+    const against = { issuer: [provider.issuer], keys: 'fetched' };
+    expect(JSON.parse(stdout)).toMatchObject({ version: 1, verdict: 'admitted', against });
     expect(status).toBe(0);
   });
 
   it('a refused one → exit 1 with reason and status; the scope is the route’s', async () => {
     const token = await provider.sign({ scope: 'openid' });
-    const { status, explanation } = await runJson(
-      `curl -H 'Authorization: Bearer ${token}' https://api.example.test/api/private-scoped`,
-    );
+    const call = `curl -H 'Authorization: Bearer ${token}' https://api.example.test/api/private-scoped`;
+    const { status, explanation } = await runJson(call);
     expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope', status: 403 });
     expect(status).toBe(1);
   });
@@ -84,14 +80,11 @@ describe('the verdict', () => {
 
   it('--jwks: the keys of a file, no call to the provider', async () => {
     const file = join(folder, 'jwks.json');
-    const answer = await fetchKeys();
-    await writeFile(file, answer);
+    const [response] = await once(get(provider.jwksUri, { ca: provider.ca }), 'response');
+    await writeFile(file, await text(response));
     const before = provider.requests('jwks');
-    const { status, explanation } = await runJson(
-      await provider.sign(),
-      ['--issuer', provider.issuer, '--audience', provider.audience, '--jwks', file],
-      {},
-    );
+    const args = ['--issuer', provider.issuer, '--audience', provider.audience, '--jwks', file];
+    const { status, explanation } = await runJson(await provider.sign(), args, {});
     expect(explanation).toMatchObject({ verdict: 'admitted' });
     expect([status, provider.requests('jwks')]).toEqual([0, before]);
   });
@@ -99,9 +92,8 @@ describe('the verdict', () => {
   it('no settings → what the token says is shown, exit 69, and no key of its issuer is fetched', async () => {
     const before = provider.requests('discovery');
     const { status, stdout } = await run(await provider.sign(), [], { NODE_EXTRA_CA_CERTS: provider.caFile });
-    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
-      `issuer - ${provider.issuer} (not compared: there are no settings)`,
-    );
+    const shown = `issuer - ${provider.issuer} (not compared: there are no settings)`;
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(shown);
     expect(stdout).toMatch(/^undecided\n/);
     expect([status, provider.requests('discovery')]).toEqual([69, before]);
   });
@@ -116,10 +108,8 @@ describe('the verdict', () => {
 
   it('a repaired token → first the pasted one', async () => {
     const { status, stdout } = await run(`"${await provider.sign()}"`);
-    expect([status, stdout]).toEqual([
-      0,
-      expect.stringMatching(/^as pasted: refused; after the repair:\nadmitted: a valid/),
-    ]);
+    expect(stdout).toMatch(/^as pasted: refused; after the repair:\nadmitted: a valid/);
+    expect(status).toBe(0);
   });
 
   it('--server: issuer and audience of its metadata', async () => {
@@ -206,9 +196,8 @@ describe('the verdict', () => {
 
   it('a line break that a shell sends → 400 of the HTTP parser, exit 1', async () => {
     const token = await provider.sign({ exp: 1 });
-    const { status, stdout } = await run(
-      `curl -H 'Authorization: Bearer ${token}\n' https://api.example.test/api/private`,
-    );
+    const call = `curl -H 'Authorization: Bearer ${token}\n' https://api.example.test/api/private`;
+    const { status, stdout } = await run(call);
     expect(status).toBe(1);
     expect(stdout).toMatch(/^refused: The HTTP parser of the server responds with 400,/);
     expect(stdout).toMatch(/fix +Remove the line break\.\n[\s\S]*^also wrong: expired /m);
@@ -222,13 +211,8 @@ describe('the verdict', () => {
   });
 
   it('a log line → its reason, with what it expected and received', async () => {
-    const line = JSON.stringify({
-      event: 'request',
-      reason: 'invalid_audience',
-      status: 401,
-      expected: 'a',
-      received: 'b',
-    });
+    const facts = { expected: 'a', received: 'b' };
+    const line = JSON.stringify({ event: 'request', reason: 'invalid_audience', status: 401, ...facts });
     const { status, explanation } = await runJson(line);
     expect(explanation.checks).toMatchObject([{ reason: 'invalid_audience', expected: 'a', seen: 'b' }]);
     expect(status).toBe(1);
@@ -239,16 +223,8 @@ describe('the verdict', () => {
   it('--file and a HAR', async () => {
     const file = join(folder, 'calls.har');
     const headers = [{ name: 'Authorization', value: `Bearer ${await provider.sign({ aud: 'x' })}` }];
-    await writeFile(
-      file,
-      JSON.stringify({
-        log: {
-          entries: [
-            { request: { method: 'GET', url: 'https://a.example/api/private', headers }, response: { status: 401 } },
-          ],
-        },
-      }),
-    );
+    const request = { method: 'GET', url: 'https://a.example/api/private', headers };
+    await writeFile(file, JSON.stringify({ log: { entries: [{ request, response: { status: 401 } }] } }));
     const { explanation } = await runJson('', ['--file', file]);
     expect(explanation.reason).toBe('invalid_audience');
   });
@@ -262,11 +238,9 @@ describe('input of other kinds', () => {
   });
 
   it('bytes → one line on standard error, 64', async () => {
-    expect(await run('PK\u0003\u0004\u0000', [])).toMatchObject({
-      status: 64,
-      stdout: '',
-      stderr: expect.stringMatching(/^portcullis: The input is binary\. .*\n$/),
-    });
+    const { stderr, ...ended } = await run('PK\u0003\u0004\u0000', []);
+    expect(stderr).toMatch(/^portcullis: The input is binary\. .*\n$/);
+    expect(ended).toMatchObject({ status: 64, stdout: '' });
   });
 });
 
@@ -316,9 +290,8 @@ describe('late input', () => {
     const file = join(folder, 'late');
     await writeFile(file, await provider.sign({ exp: 1 }));
     const command = `(sleep 0.5; cat '${file}') | '${process.execPath}' dist/cli/main.js explain --expect expired`;
-    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
-      env: { ...settings(), PATH: process.env['PATH'] },
-    });
+    const env = { ...settings(), PATH: process.env['PATH'] };
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], { env });
     expect(stdout).toMatch(/^refused: expired: /);
   });
 });
@@ -413,8 +386,8 @@ describe('one reason', () => {
   });
 
   it('several curl commands → each is explained, and the refused one is first', async () => {
-    const curl = (token: string): string =>
-      `curl 'https://api.example.test/api/private' -H 'Authorization: Bearer ${token}'`;
+    const url = 'https://api.example.test/api/private';
+    const curl = (token: string): string => `curl '${url}' -H 'Authorization: Bearer ${token}'`;
     const wrong = await provider.sign({ aud: 'https://api.example.test' });
     const { status, stdout } = await run(`${curl(await provider.sign())} ;\n${curl(wrong)}`);
     expect(stdout).toMatch(/^request 1 of 2: GET \/api\/private\nrefused: invalid_audience: only the slash/);
@@ -439,13 +412,7 @@ describe('one reason', () => {
       expect(readmeTables['refusals']).toContain(stdout.trim());
       expect(stdout).toContain(`### ${reason}\n`);
     }
-    expect(Object.keys(failures).filter((reason) => !readmeTables['refusals']?.includes(`### ${reason}\n`))).toEqual(
-      [],
-    );
+    const lacking = Object.keys(failures).filter((reason) => !readmeTables['refusals']?.includes(`### ${reason}\n`));
+    expect(lacking).toEqual([]);
   });
 });
-
-async function fetchKeys(): Promise<string> {
-  const [response] = await once(get(provider.jwksUri, { ca: provider.ca }), 'response');
-  return text(response);
-}

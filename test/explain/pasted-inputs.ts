@@ -49,6 +49,7 @@ const entra = (tenant: string): string => `https://login.microsoftonline.com/${t
 const trusting = (name: string): Partial<ResourceServerOptions> => ({ issuers: [{ issuer: name, keys: issuer.keys }] });
 const likely = 'likely';
 const certain = 'certain';
+const scoped = { scope: 'read:messages' };
 
 /** Rows of one cause: name and input of each. */
 function rows(
@@ -57,31 +58,17 @@ function rows(
   inputs: Readonly<Record<string, string>>,
   more: Partial<PastedInput> = {},
 ): readonly PastedInput[] {
-  return Object.entries(inputs).map(([name, input]) => ({
-    name,
-    input,
-    cause,
-    ...(certainty !== undefined && { certainty }),
-    ...more,
-  }));
+  const common = { cause, ...(certainty !== undefined && { certainty }), ...more };
+  return Object.entries(inputs).map(([name, input]) => ({ name, input, ...common }));
 }
 
-const har = (status: number): string =>
-  JSON.stringify({
-    log: {
-      entries: [
-        { request: { method: 'GET', url, headers: [] }, response: { status, headers: [] } },
-        {
-          request: {
-            method: 'GET',
-            url,
-            headers: [{ name: 'authorization', value: `Bearer ${mint({ aud: 'x:y' })}` }],
-          },
-          response: { status: 200, headers: [] },
-        },
-      ],
-    },
+const harOf = (...entries: readonly (readonly [status: number, credentials: string | undefined])[]): string => {
+  const calls = entries.map(([status, credentials]) => {
+    const headers = credentials === undefined ? [] : [{ name: 'authorization', value: `Bearer ${credentials}` }];
+    return { request: { method: 'GET', url, headers }, response: { status, headers: [] } };
   });
+  return JSON.stringify({ log: { entries: calls } });
+};
 
 /** Forms of one valid call in programs and tools. */
 const programs = {
@@ -190,7 +177,7 @@ const credentials: readonly PastedInput[] = [
   }),
   ...rows('header_stripped', likely, {
     'a request without its header': 'GET /orders HTTP/1.1\nHost: api.example',
-    'a HAR without sensitive data': har(401),
+    'a HAR without sensitive data': harOf([401, undefined], [200, mint({ aud: 'x:y' })]),
   }),
 ];
 
@@ -275,29 +262,14 @@ const claims: readonly PastedInput[] = [
     'Cognito without aud': mint({ aud: undefined, token_use: 'access', client_id: 'app' }),
   }),
   ...rows('keycloak_account_audience', certain, { 'Keycloak, aud is account': mint({ aud: 'account' }) }),
-  ...rows(
-    'scope_in_scp',
-    certain,
-    { 'a claim scp': mint({ scope: undefined, scp: ['read:messages'] }) },
-    { scope: 'read:messages' },
-  ),
-  ...rows(
-    'scope_with_commas',
-    certain,
-    { 'scopes with commas': mint({ scope: 'openid,read:messages' }) },
-    { scope: 'read:messages' },
-  ),
-  ...rows(
-    'scope_not_granted',
-    certain,
-    { 'a scope that was not granted': mint({ scope: 'openid' }) },
-    { scope: 'read:messages' },
-  ),
+  ...rows('scope_in_scp', certain, { 'a claim scp': mint({ scope: undefined, scp: ['read:messages'] }) }, scoped),
+  ...rows('scope_with_commas', certain, { 'scopes with commas': mint({ scope: 'openid,read:messages' }) }, scoped),
+  ...rows('scope_not_granted', certain, { 'a scope that was not granted': mint({ scope: 'openid' }) }, scoped),
   ...rows(
     'roles_instead_of_scope',
     likely,
     { 'roles of Keycloak': mint({ scope: undefined, realm_access: { roles: ['read:messages'] } }) },
-    { scope: 'read:messages' },
+    scoped,
   ),
   ...rows('scope_as_list', certain, { 'scope is an array': mint({ scope: ['read:messages'] }) }),
   ...rows('milliseconds', certain, { 'times in milliseconds': mint({ iat: now * 1000, exp: (now + hour) * 1000 }) }),
@@ -350,19 +322,9 @@ const responses: readonly PastedInput[] = [
 const slashless = mint({ aud: 'https://api.example' });
 const requests: readonly PastedInput[] = [
   ...rows('audience_slash', certain, {
-    'a HAR with three requests': JSON.stringify({
-      log: {
-        entries: [
-          { request: { method: 'GET', url: 'https://api.example/app.js', headers: [] }, response: { status: 200 } },
-          ...[token, slashless].map((each, index) => ({
-            request: { method: 'GET', url, headers: [{ name: 'Authorization', value: `Bearer ${each}` }] },
-            response: { status: index === 0 ? 200 : 401 },
-          })),
-        ],
-      },
-    }),
-    'Chrome, copy all as cURL': `curl 'https://api.example/app.js' \\\n  -H 'accept: */*' ;\n${bearer(token)} ;\n${bearer(mint({ aud: 'https://api.example' }))}`,
-    'Chrome, copy all as cURL for cmd.exe': `curl ^"${url}^" -H ^"authorization: Bearer ${token}^" &\r\ncurl ^"${url}^" -H ^"authorization: Bearer ${mint({ aud: 'https://api.example' })}^"`,
+    'a HAR with three requests': harOf([200, undefined], [200, token], [401, slashless]),
+    'Chrome, copy all as cURL': `curl 'https://api.example/app.js' \\\n  -H 'accept: */*' ;\n${bearer(token)} ;\n${bearer(slashless)}`,
+    'Chrome, copy all as cURL for cmd.exe': `curl ^"${url}^" -H ^"authorization: Bearer ${token}^" &\r\ncurl ^"${url}^" -H ^"authorization: Bearer ${slashless}^"`,
   }),
   ...rows('admitted', undefined, { 'the output of token --dpop': printed(url) }),
   ...rows('taken', undefined, programs),

@@ -14,96 +14,87 @@ function describeCall(input: Input): unknown {
 }
 
 const bearer = `Bearer ${token}`;
-const plain = { method: undefined, url: undefined };
 const url = 'https://api.example/orders?x=1';
 
-const calls: readonly (readonly [claim: string, text: string, expected: object])[] = [
-  ['a token', ` ${token}\n`, { kind: 'token', ...plain, authorization: bearer }],
-  ['a token in quotes → the token', `"${token}"`, { kind: 'token', ...plain, authorization: bearer }],
-  ['a word', 'undefined', { kind: 'token', ...plain, authorization: 'Bearer undefined' }],
-  ['a value with its scheme', `Bearer ${token}`, { kind: 'authorization', ...plain, authorization: bearer }],
-  ['a scheme with a colon', `Bearer: ${token}`, { kind: 'authorization', ...plain, authorization: `Bearer: ${token}` }],
-  ['a header line', `Authorization: Bearer ${token}`, { kind: 'authorization', ...plain, authorization: bearer }],
+const calls: readonly (readonly [claim: string, text: string, expected: readonly unknown[]])[] = [
+  ['a token', ` ${token}\n`, ['token', undefined, undefined, bearer]],
+  ['a token in quotes → the token', `"${token}"`, ['token', undefined, undefined, bearer]],
+  ['a word', 'undefined', ['token', undefined, undefined, 'Bearer undefined']],
+  ['a value with its scheme', `Bearer ${token}`, ['authorization', undefined, undefined, bearer]],
+  ['a scheme with a colon', `Bearer: ${token}`, ['authorization', undefined, undefined, `Bearer: ${token}`]],
+  ['a header line', `Authorization: Bearer ${token}`, ['authorization', undefined, undefined, bearer]],
   [
     'a header line in lower case, with a proof below it',
     `authorization: DPoP ${token}\ndpop: proof`,
-    { kind: 'authorization', ...plain, authorization: `DPoP ${token}` },
+    ['authorization', undefined, undefined, `DPoP ${token}`],
   ],
   [
     'curl with quotes of both kinds and continued lines',
     `curl -s \\\n  -H "Accept: a\\"b" \\\n  -H 'Authorization: Bearer ${token}' \\\n  '${url}'`,
-    { kind: 'curl', method: 'GET', url, authorization: bearer },
+    ['curl', 'GET', url, bearer],
   ],
   [
     "curl as Chrome copies it, with $'…'",
     `curl '${url}' -H $'authorization: Bearer ${token}' --data-raw $'a\\u0021' --compressed`,
-    { kind: 'curl', method: 'POST', url, authorization: bearer },
+    ['curl', 'POST', url, bearer],
   ],
-  [
-    'curl for cmd.exe',
-    `curl "${url}" ^\r\n  -H "Authorization: ${bearer}"`,
-    { kind: 'curl', method: 'GET', url, authorization: bearer },
-  ],
+  ['curl for cmd.exe', `curl "${url}" ^\r\n  -H "Authorization: ${bearer}"`, ['curl', 'GET', url, bearer]],
   [
     '--oauth2-bearer',
     `curl --oauth2-bearer ${token} ${url.replace('?x=1', '')}`,
-    { kind: 'curl', method: 'GET', url: 'https://api.example/orders', authorization: bearer },
+    ['curl', 'GET', 'https://api.example/orders', bearer],
   ],
   [
     'letters that stand together',
     `curl -sSI -XDELETE -HAuthorization:x api.example`,
-    { kind: 'curl', method: 'DELETE', url: 'http://api.example', authorization: 'x' },
+    ['curl', 'DELETE', 'http://api.example', 'x'],
   ],
   [
     '-I asks for HEAD',
     `$ curl -I ${bearer.length > 0 ? 'https://a.example/' : ''}`,
-    { kind: 'curl', method: 'HEAD', url: 'https://a.example/', authorization: null },
+    ['curl', 'HEAD', 'https://a.example/', null],
   ],
-  [
-    '-G keeps GET with data',
-    `curl -G -d a=b https://a.example/`,
-    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
-  ],
+  ['-G keeps GET with data', `curl -G -d a=b https://a.example/`, ['curl', 'GET', 'https://a.example/', null]],
   [
     'the value of an option is no URL',
     `curl -o out.txt -A agent https://a.example/`,
-    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
+    ['curl', 'GET', 'https://a.example/', null],
   ],
   [
     'a variable is not expanded',
     `curl -H "Authorization: Bearer $TOKEN" https://a.example/`,
-    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: 'Bearer $TOKEN' },
+    ['curl', 'GET', 'https://a.example/', 'Bearer $TOKEN'],
   ],
   [
     'what follows a pipe is not read',
     `curl https://a.example/ | sh -H 'Authorization: x'`,
-    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
+    ['curl', 'GET', 'https://a.example/', null],
   ],
   [
     'two Authorization headers are joined',
     `curl -H 'Authorization: a' -H 'Authorization: b' a.example`,
-    { kind: 'curl', method: 'GET', url: 'http://a.example', authorization: 'a, b' },
+    ['curl', 'GET', 'http://a.example', 'a, b'],
   ],
   [
     '-H with a name only takes a header away',
     `curl -H 'Authorization:' a.example`,
-    { kind: 'curl', method: 'GET', url: 'http://a.example', authorization: null },
+    ['curl', 'GET', 'http://a.example', null],
   ],
   [
     'a raw request',
     `POST /orders?x=1 HTTP/1.1\r\nHost: api.example\r\nAuthorization: ${bearer}\r\n\r\nAuthorization: of the body`,
-    { kind: 'request', method: 'POST', url: 'http://api.example/orders?x=1', authorization: bearer },
+    ['request', 'POST', 'http://api.example/orders?x=1', bearer],
   ],
   [
     'a request as curl -v prints it; HTTP/2 is spoken over TLS',
     `> GET / HTTP/2\n> Host: api.example\n> authorization: ${bearer}\n>`,
-    { kind: 'request', method: 'GET', url: 'https://api.example/', authorization: bearer },
+    ['request', 'GET', 'https://api.example/', bearer],
   ],
 ];
 
 describe('kinds of input', () => {
-  it.each(calls)('%s', (_, text, expected) => {
-    expect(describeCall(readInput(text))).toEqual(expected);
+  it.each(calls)('%s', (_, text, [kind, method, url, authorization]) => {
+    expect(describeCall(readInput(text))).toEqual({ kind, method, url, authorization });
   });
 
   const [start, end] = [token.slice(0, 30), token.slice(30)];
