@@ -111,7 +111,7 @@ const gateRanks: readonly (readonly string[])[] = [
   ['headers.ts'],
   ['conditions'],
   ['rules'],
-  ['mcp-call.ts', 'mcp-metadata.ts'],
+  ['mcp-metadata.ts'],
   ['gate.ts'],
   ['beside', 'proxy', 'review'],
   ['gate'],
@@ -424,13 +424,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,777 lines; the console: 1926; all sources: at most 40,188', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_777);
+  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,191', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_780);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1926);
-    expect(count(() => true)).toBeLessThanOrEqual(40_188);
+    expect(count(() => true)).toBeLessThanOrEqual(40_191);
   });
 
-  it('tests: at most 71,225 lines; tools: at most 12,768', () => {
+  it('tests: at most 71,234 lines; tools: at most 12,768', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -439,7 +439,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(71_225);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(71_234);
     expect(countBelow('tools')).toBeLessThanOrEqual(12_768);
   });
 

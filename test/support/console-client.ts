@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
@@ -18,7 +17,7 @@ export function makeKeyFolder() {
     file,
     /** The settings that turn the console on. */
     environment: { CONSOLE: 'on', CONSOLE_KEY_FILE: file } as Readonly<Record<string, string>>,
-    readKey: () => readFileSync(file, 'utf8').trim(),
+    readKey: async () => (await readFile(file, 'utf8')).trim(),
     close: () => rm(folder, { recursive: true, force: true }),
   };
 }
@@ -46,7 +45,7 @@ export async function openConsole<Service extends Watchable>(
   const folder = makeKeyFolder();
   const service = await open(folder.environment);
   const admin = service.adminUrl ?? '';
-  const cookie = ['Cookie', await enterConsole(admin, folder.readKey())] as const;
+  const cookie = ['Cookie', await enterConsole(admin, await folder.readKey())] as const;
   return {
     ...{ folder, service, admin, cookie },
     async close() {

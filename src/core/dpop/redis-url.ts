@@ -49,10 +49,10 @@ function parseNode(text: string, defaultPort: number): RedisNodes['nodes'][numbe
 }
 
 function parseCredentials(text: string): RedisNodes['credentials'] {
-  const [, username = '', password] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
+  const [username = '', ...password] = text.split(':');
   return {
     ...(username !== '' && { username: decode(username) }),
-    ...(password !== undefined && { password: decode(password) }),
+    ...(password.length > 0 && { password: decode(password.join(':')) }),
   };
 }
 

@@ -82,10 +82,8 @@ export function createHttpClient(
   if (ca !== undefined) assertCertificate(ca);
   const open = async (proxy: string): Promise<HttpClient> => {
     const trust = ca === undefined && identity === undefined ? undefined : await findTrust(ca, identity);
-    if (proxy === '' || !onBun) return openClient(proxy, connections, trust);
-    // Bun ignores agents. Its own `fetch` uses the proxies of the environment.
-    const tls = trust && { tls: { ca: trust.roots } };
-    return { fetch: (url, init) => fetch(url, { ...init, ...tls } as RequestInit), close: () => undefined };
+    if (proxy !== '' && onBun) return { fetch: (url, init) => fetchOnBun(url, init, trust), close: () => undefined };
+    return openClient(proxy, connections, trust);
   };
   // Opened once: each of several simultaneous requests would otherwise read the roots.
   const opened = new Map<string, Promise<HttpClient>>();
@@ -107,6 +105,11 @@ export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
   if (ca !== undefined) refuseOnWorkerd('ca', 'where only the platform says which certificates are trusted');
   // Not as a method of anything: the platform would refuse it.
   return { fetch: (url, init) => fetch(url, init), close: () => undefined };
+}
+
+/** Bun ignores agents. Its own `fetch` uses the proxies of the environment. */
+function fetchOnBun(url: string, init: FetchInit, trust: Trust | undefined): Promise<FetchResponse> {
+  return fetch(url, { ...init, ...(trust && { tls: { ca: trust.roots } }) } as RequestInit);
 }
 
 /** One scheme: how to send a request, over which connections, and the event that ends connecting. */

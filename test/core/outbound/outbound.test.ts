@@ -312,6 +312,16 @@ describe('a fetch of the caller', () => {
     expect(cancel).toHaveBeenCalledOnce();
   });
 
+  it('a body over the limit, of which only the beginning is read → its beginning, as it was sent', async () => {
+    const fetch = answering({ body: bytes('0123456789'), coding: 'gzip' });
+    const { body } = await open({ fetch }).fetchAny(
+      'https://idp.example.test/',
+      {},
+      { ...limits, maxBytes: 4, excess: 'cut' },
+    );
+    expect(body.toString()).toMatch(/^0123/);
+  });
+
   it('that does not heed its signal is bound in time', async () => {
     const outbound = open({ fetch: () => new Promise(() => undefined) });
     const call = outbound.fetchJson('https://idp.example.test/', { ...limits, timeoutSeconds: 0.05 });
