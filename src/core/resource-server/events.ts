@@ -124,7 +124,7 @@ export function auditDecisions(
   };
 }
 
-/** Where `@opentelemetry/api` 1.x keeps the SDK. Loading that package takes half the time of loading this library. */
+/** Place where `@opentelemetry/api` 1.x keeps the SDK. Loading that package takes half the time of loading this library. */
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
 

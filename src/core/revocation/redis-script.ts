@@ -100,8 +100,8 @@ export interface Writing {
 }
 
 /**
- * Writes records. Returns the `identity` of Redis, which differs if it may have lost records, and the number of `foreign` keys:
- * those that another program had written, and that were deleted.
+ * Writes records. Returns the `identity` of Redis, which differs if it may have lost records, and the number of `foreign` keys
+ * that another program had written and that were deleted.
  */
 export async function writeRecords(
   commands: RedisCommands,
