@@ -424,10 +424,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,191', () => {
+  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,192', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_780);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1926);
-    expect(count(() => true)).toBeLessThanOrEqual(40_191);
+    expect(count(() => true)).toBeLessThanOrEqual(40_192);
   });
 
   it('tests: at most 71,234 lines; tools: at most 12,768', () => {

@@ -188,15 +188,16 @@ export class ResponseWriter {
     // For this header Node sends the head at once, and not as latin1.
     const socket = hasHeader(headers, 'expect') ? outgoing.socket : null;
     socket?.setDefaultEncoding('latin1');
+    let failed: Refused | undefined;
     try {
       outgoing.writeHead(status, headers as string[]); // Node only reads them
-      return true;
     } catch (cause) {
-      this.fail(new Refused('upstream_unavailable', { cause }));
-      return false;
-    } finally {
-      socket?.setDefaultEncoding('utf8');
+      failed = new Refused('upstream_unavailable', { cause });
     }
+    // Before the refusal, whose body is UTF-8.
+    socket?.setDefaultEncoding('utf8');
+    if (failed !== undefined) this.fail(failed);
+    return failed === undefined;
   }
 
   #flush(): void {
