@@ -6,8 +6,6 @@ import { measureGates } from './gate.js';
 import { formatGate } from './gate-report.js';
 import { comparedGates } from './gate-servers.js';
 import { buildCommit } from './other-build.js';
-import { fillPool } from './pool.js';
-import { makeSay } from './progress.js';
 import { runRounds } from './rounds.js';
 import { serviceWords } from './runtimes.js';
 import { openScene } from './scene.js';
@@ -28,10 +26,9 @@ export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], w
   const unknown = names.filter((name) => !servers.portcullis.workloads.includes(name));
   if (unknown.length > 0) throw new RangeError(`There is no workload ${unknown.join(', ')}.`);
   const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
-  const say = makeSay();
-  const other = buildCommit(ref, say);
+  const other = buildCommit(ref);
   try {
-    const done = only.includes('service') ? await compareServices({ other, names, settings, say }) : true;
+    const done = only.includes('service') ? await compareServices({ other, names, settings }) : true;
     if (!only.includes('gate')) return done;
     const gates = comparedGates(other.folder);
     console.log(`\n${formatGate(await measureGates({ quick: isQuick, rounds, seconds, ...gates }), gates)}\n`);
@@ -41,7 +38,7 @@ export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], w
   }
 }
 
-async function compareServices({ other, names, settings, say }) {
+async function compareServices({ other, names, settings }) {
   const scene = await openScene();
   try {
     const compared = {
@@ -53,9 +50,8 @@ async function compareServices({ other, names, settings, say }) {
       if (round === 0) return rows.flatMap(({ pairs }) => pairs);
       return round < settings.most ? unsettledPairs(samples, rows) : [];
     };
-    const pool = await fillPool(scene, { names, ...settings });
-    const about = { scene, pool, names: Object.keys(compared), servers: compared, plan, ...settings, say };
-    const { samples, notes, failures } = await runRounds(about);
+    const about = { names: Object.keys(compared), servers: compared, workloadNames: names, plan };
+    const { samples, notes, failures } = await runRounds({ scene, ...about, ...settings });
     console.log(`\nProcessor time a request, one worker on one processor: this build and ${other.name}\n`);
     console.log(formatComparison(samples, names));
     for (const [name, list] of Object.entries(notes)) console.log(`\n${name}: ${list.join('; ')}`);

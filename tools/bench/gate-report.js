@@ -12,7 +12,7 @@ function serverTable(samples, servers) {
   const upstream = samples.upstream;
   const rows = Object.entries(servers)
     .filter(([name]) => samples[name] !== undefined)
-    .map(([name, { label, passes, tunnels }]) => {
+    .map(([name, { label, passes }]) => {
       const list = samples[name];
       const added = (field) => (passes ? milliseconds(middle(list, field) - middle(upstream, field)) : '');
       return [
@@ -23,15 +23,10 @@ function serverTable(samples, servers) {
         milliseconds(middle(list, 'p99')),
         added('p50'),
         added('p99'),
-        tunnels ? thousands(middle(list, 'mebibytes')) : '',
-        tunnels ? middle(list, 'tunnelCpu').toFixed(0) : '',
       ];
     });
   return table(
-    [
-      ...['one warm token, 32 connections', 'requests/s', 'CPU µs', 'p50 ms', 'p99 ms', 'added p50', 'added p99'],
-      ...['WebSocket MiB/s', 'CPU µs a MiB'],
-    ],
+    ['one warm token, 32 connections', 'requests/s', 'CPU µs', 'p50 ms', 'p99 ms', 'added p50', 'added p99'],
     rows,
   );
 }

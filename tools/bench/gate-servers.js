@@ -125,8 +125,7 @@ http {
 export const upstream = script('upstream');
 
 /**
- * Servers by name. `with`: the server that it queries, on the same processor, whose cost is included. `tunnels`: it
- * supports WebSockets. `passes`: it is a proxy.
+ * Servers by name. `with`: the server that it queries, on the same processor, whose cost is included. `passes`: it is a proxy.
  *
  * @type {Record<string, any>}
  */
@@ -165,10 +164,10 @@ export const gateServers = {
     ...nginxBefore('go-cached-asked'),
     ...{ with: 'go-cached-asked', path: '/orders/17' },
   },
-  proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes, tunnels: true },
+  proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes },
   'nginx-plain': { label: 'nginx as the proxy, no checks', ...nginxPlain, ...passes },
-  undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes, tunnels: true },
-  'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes, tunnels: true },
+  undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes },
+  'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes },
   haproxy: {
     ...servers.haproxy,
     label: 'HAProxy jwt_verify as the proxy',

@@ -2,17 +2,15 @@
 
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
-import { cpuTime, processors } from '../shared/processes.js';
+import { processors } from '../shared/processes.js';
 import { byRound, estimate, isSettled, ratiosOf } from '../shared/statistics.js';
 import { formatGate } from './gate-report.js';
 import { gateRatios, gateServers, upstream } from './gate-servers.js';
 import { installPackages } from './install.js';
 import { isDisturbed, runUndisturbed } from './measure.js';
-import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
-import { startServer } from './running.js';
+import { say, startServer } from './running.js';
 import { openScene } from './scene.js';
-import { measureTunnels } from './tunnel.js';
 
 /** Rounds between restarts of the servers. */
 const roundsAStart = 3;
@@ -22,7 +20,6 @@ const quick = { ...full, most: 2, roundsAStart: 2 };
 const warmUp = { requests: 80_000, loads: 6 };
 /** Tokens for each second of a measurement, which ends with the last one. */
 const newTokens = 5000;
-const tunnels = { count: 8, seconds: 0.6 };
 
 /**
  * Processor time for the same: what each round says about each aim.
@@ -68,7 +65,6 @@ export async function measureGates({ quick: isQuick, rounds, seconds, servers, r
   const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
   const startedAt = performance.now();
   const isLate = () => performance.now() - startedAt > settings.minutes * 60_000;
-  const say = makeSay();
   const scene = await openScene();
   const samples = {};
   try {
@@ -84,7 +80,7 @@ export async function measureGates({ quick: isQuick, rounds, seconds, servers, r
     for (let round = 0; ; ) {
       const names = planRound(round, samples, { most: settings.most, isLate, servers, ratios });
       if (names.length === 0) break;
-      const running = await startAll(names, { about, servers, say });
+      const running = await startAll(names, { about, servers });
       const loaded = Object.keys(running).filter((name) => servers[name].silent !== true);
       const asking = { running, servers, token, scene, settings };
       for (const name of loaded) await warm(tell(name, asking));
@@ -106,11 +102,12 @@ export async function measureGates({ quick: isQuick, rounds, seconds, servers, r
 }
 
 /** Starts servers in order: a queried server before the server that queries it. */
-async function startAll(names, { about, servers, say }) {
+async function startAll(names, { about, servers }) {
   const running = {};
   for (const name of names) {
     const server = servers[name];
-    const missing = server.missing();
+    const isAlone = server.with !== undefined && running[server.with] === undefined;
+    const missing = isAlone ? `it queries ${server.with}` : server.missing();
     if (missing !== undefined) {
       say(`${name} is left out: ${missing}`);
       continue;
@@ -155,22 +152,16 @@ async function warm(about) {
 }
 
 async function measureServer(name, asking) {
-  const { servers, token, settings } = asking;
+  const { servers, settings } = asking;
   const about = tell(name, asking);
   // Each server was idle while the others were measured: V8 discards compiled code then.
   await load({ ...about, seconds: settings.warmUpSeconds });
-  const measured = await runUndisturbed(async () => {
+  return runUndisturbed(async () => {
     const own = servers[name].isNew === true ? await renew(name, asking, about) : about;
     const found = await load({ ...own, seconds: settings.seconds });
     if (found.refused + found.broken > 0) throw new Error(`${name}: ${found.refused} refused, ${found.broken} broken`);
     return found;
   }, ['first', 'again']);
-  if (servers[name].tunnels !== true) return measured;
-  const [pid] = about.pid;
-  const spent = cpuTime(pid);
-  const told = { url: about.url, authorization: token, tunnels: tunnels.count, seconds: tunnels.seconds };
-  const tunnel = await measureTunnels(told);
-  return { ...measured, mebibytes: tunnel.rate, tunnelCpu: (cpuTime(pid) - spent) / tunnel.mebibytes };
 }
 
 /** The upstream by itself: what a proxy adds to. It shares its processor with wrk, as it does behind the proxies. */

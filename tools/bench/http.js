@@ -4,11 +4,10 @@ import { availableParallelism } from 'node:os';
 import { aims, limits, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
 import { installPackages } from './install.js';
-import { fillPool } from './pool.js';
-import { makeSay } from './progress.js';
 import { describeMachine, savePart } from './publish.js';
 import { printReport } from './report.js';
 import { runRounds } from './rounds.js';
+import { say } from './running.js';
 import { openScene } from './scene.js';
 import { quickServers, servers } from './servers.js';
 import { quickWorkloads, workloads } from './workloads.js';
@@ -77,22 +76,19 @@ export async function bench({ quick: isQuick, only = [], workload = [], rounds, 
 
   const settings = { ...(isQuick ? quick : full), ...(seconds && { seconds }) };
   const startedAt = performance.now();
-  const say = makeSay();
   const scene = await openScene();
   try {
-    say('making tokens');
-    const pool = await fillPool(scene, { names: workloadNames, ...settings });
     const plan = makePlan({ names, workloadNames, settings, rounds, startedAt: performance.now() });
     const measured =
       workloadNames.length === 0
         ? { samples: {}, notes: {}, failures: new Set() }
-        : await runRounds({ scene, pool, names, plan, ...settings, say });
+        : await runRounds({ scene, names, workloadNames, plan, ...settings });
     const { samples, notes, failures } = measured;
     const more = {};
     for (const name of figureNames) {
       say(name);
       try {
-        more[name] = await figures[name]({ scene, say });
+        more[name] = await figures[name](scene);
       } catch (error) {
         // The rest of the run is worth as much without it.
         failures.add(name);

@@ -4,11 +4,12 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { say } from './running.js';
 
 const here = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Builds a commit: its folder, its name, and `remove`. Throws `RangeError` if git does not know it. */
-export function buildCommit(ref, say) {
+export function buildCommit(ref) {
   const git = (...args) =>
     execFileSync('git', args, { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   const commit = findCommit(git, ref);

@@ -5,10 +5,9 @@ import { startLoad } from '../load/streams.js';
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
 import { gateServers, upstream } from './gate-servers.js';
-import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
 import { formatPace } from './report.js';
-import { startServer } from './running.js';
+import { say, startServer } from './running.js';
 import { openScene } from './scene.js';
 
 const full = { seconds: 2, warmUpSeconds: 2, rounds: 9 };
@@ -41,7 +40,7 @@ async function sendAt(generator, { url, token, seconds }) {
 }
 
 /** Measures the proxies in turn; the 99th percentiles of each, one a round, in milliseconds. */
-async function measureProxies({ scene, settings, say }) {
+async function measureProxies({ scene, settings }) {
   const missing = proxies.flatMap((name) => gateServers[name].missing() ?? []);
   if (missing.length > 0) throw new Error(missing.join(', '));
   const opened = [];
@@ -82,7 +81,7 @@ export async function bench({ quick: isQuick, write }) {
   const settings = isQuick ? quick : full;
   const scene = await openScene();
   try {
-    const measured = await measureProxies({ scene, settings, say: makeSay() });
+    const measured = await measureProxies({ scene, settings });
     const part = { date: new Date().toISOString(), settings, proxies: measured };
     console.log(`\n${formatPace(part)}\n`);
     if (write && !isQuick) savePart('pace', part);

@@ -64,33 +64,19 @@ function workloadTable({ samples }, workload) {
   );
 }
 
-function figureTables({ figures: { start, memory } }) {
-  const all = [];
-  if (start !== undefined) {
-    const { milliseconds } = start;
-    const rows = [
-      ['median', median(milliseconds)],
-      ['least', Math.min(...milliseconds)],
-      ['most', Math.max(...milliseconds)],
-    ].map(([name, value]) => [String(name), decimals(value, 0)]);
-    all.push(table(['start, provider out of reach', 'ms'], rows));
-  }
-  if (memory !== undefined) {
-    const { full, many } = memory.mebibytes;
-    const idle = median(memory.idle);
-    const row = (name, value) => [name, decimals(value, 0), decimals(value - idle, 0)];
-    all.push(
-      table(
-        ['resident memory, one worker', 'MiB', 'above idle'],
-        [
-          row('idle', idle),
-          row(`${thousands(memory.seen.full)} distinct tokens seen`, full),
-          row(`${thousands(memory.seen.many)} distinct tokens seen`, many),
-        ],
-      ),
-    );
-  }
-  return all;
+/** Formats the figures of the service alone. */
+function figureTable({ figures: { start, import: imports, memory } }) {
+  const figures = {
+    'start, provider unreachable, ms': start?.milliseconds,
+    "import 'portcullis', ms": imports?.milliseconds,
+    'idle memory, MiB': memory?.idle,
+  };
+  const rows = Object.entries(figures).flatMap(([name, values]) =>
+    values === undefined
+      ? []
+      : [[name, ...[median(values), Math.min(...values), Math.max(...values)].map((value) => decimals(value, 0))]],
+  );
+  return table(['figure', 'median', 'least', 'most'], rows);
 }
 
 /** Below this share of its processor, a server was idle or shared the processor. */
@@ -185,7 +171,7 @@ export function formatReport(results) {
       run: describeRun(http),
       date: `Measured on ${http.date.slice(0, 16).replace('T', ' ')} UTC${http.commit === undefined ? '' : ` at commit ${http.commit}`}.`,
       workloads: join(Object.keys(workloads).map((workload) => workloadTable(http, workload))),
-      figures: join(figureTables(http)),
+      figures: figureTable(http),
       notes: notesOf(http),
     }),
     ...(results.gate && { gate: formatGate(results.gate) }),

@@ -2,13 +2,29 @@
 
 import { findFreePort } from '../shared/network.js';
 import { measure } from './measure.js';
-import { checkServer, copyAnswers, startServer } from './running.js';
+import { checkServer, copyAnswers, say, startServer } from './running.js';
 import { servers as allServers } from './servers.js';
+import { workloads } from './workloads.js';
 
 /** Maximum number of repeated measurements in a run. */
 const mostRepeats = 40;
 
-/** @typedef {readonly [server: string, workload: string]} Pair */
+/** Writes the lines of workloads, except proofs, into files: each is sent to each server once. */
+async function fillPool(scene, { names, seconds, warmUpSeconds, pace }) {
+  const made = names.filter((name) => workloads[name].lines !== undefined);
+  const isOnce = made.some((name) => workloads[name].once);
+  const warm = await scene.makeBearer(1);
+  const files = Object.fromEntries(made.map((name) => [name, {}]));
+  const durations = { warmUp: (warmUpSeconds * 2) / 3, measured: seconds, again: seconds };
+  for (const [part, duration] of Object.entries(durations)) {
+    const cold = isOnce ? await scene.makeBearer(Math.round(pace * duration)) : [];
+    for (const name of made) {
+      const lines = workloads[name].lines({ warm, cold });
+      files[name][part] = scene.write(`${name}-${part}.txt`, `${lines.join('\n')}\n`);
+    }
+  }
+  return files;
+}
 
 /**
  * Runs rounds until `plan` returns no pairs. `plan` gets the samples so far. `samples[server][workload]` is an array of
@@ -17,7 +33,9 @@ const mostRepeats = 40;
  *
  * @param {any} about
  */
-export async function runRounds({ scene, pool, names, plan, say, servers = allServers, ...times }) {
+export async function runRounds({ scene, names, workloadNames, plan, servers = allServers, ...times }) {
+  say('making tokens');
+  const pool = await fillPool(scene, { names: workloadNames, ...times });
   const samples = {};
   const notes = {};
   const failures = new Set();

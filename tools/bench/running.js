@@ -10,6 +10,10 @@ import { endChild, processors, startChild } from '../shared/processes.js';
 /** Seconds. */
 const patience = 15;
 
+/** Writes to standard error how far a run is, with the seconds since its start. */
+export const say = (text) =>
+  process.stderr.write(`${`${Math.round(performance.now() / 1000)} s`.padStart(6)}  ${text}\n`);
+
 const ask = (url, authorization, more = {}) =>
   fetch(url, {
     headers: { ...more, ...(authorization !== undefined && { authorization }) },

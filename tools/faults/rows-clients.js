@@ -23,7 +23,6 @@ export const distinct = {
     const ecKey = makeEcKey('ec-key');
     return { ecKey, keys: [bench.keys[0], ecKey], environment: { ALGORITHMS: 'RS256,ES256' } };
   },
-  setup: {},
   title: ({ quick }) => `${quick ? '20 000' : '1 000 000'} distinct tokens`,
   async play(scene) {
     const { ecKey } = scene.setup;
@@ -53,7 +52,6 @@ export const distinct = {
 /** Clients that take their time over the headers of one request. */
 export const slow = {
   name: 'slow-clients',
-  setup: {},
   title: ({ quick }) => `${quick ? '1 000' : '5 000'} slow clients`,
   async play(scene) {
     const count = limitConnections(scene.pace(5000, 1000));
@@ -77,7 +75,6 @@ export const slow = {
 /** Clients that send a part of a head and wait, until they are cut off. */
 export const incomplete = {
   name: 'incomplete-heads',
-  setup: {},
   title: ({ quick }) => `${quick ? '1 000' : '3 000'} clients with incomplete heads of up to 31 KiB`,
   async play(scene) {
     const count = limitConnections(scene.pace(3000, 1000));

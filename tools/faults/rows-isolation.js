@@ -14,7 +14,6 @@ const markers = {
     const ecKey = makeEcKey('ec-key');
     return { ecKey, keys: [bench.keys[0], ecKey] };
   },
-  setup: {},
   // Each service before the provider fetches its keys.
   processes: 1 + targets.filter(({ command }) => command !== 'library').length,
   async play(scene) {

@@ -14,7 +14,6 @@ function publishRotating({ bench, provider }, second) {
 const rotates = {
   name: 'rotates',
   title: 'keys rotate each second, sets overlap',
-  setup: {},
   countKeys: ({ quick }) => 1 + leadSeconds + (quick ? rotatingSeconds.quick : rotatingSeconds.full),
   forced: true,
   prepare: (scene) => publishRotating(scene, 0),
@@ -72,7 +71,6 @@ function flood(name, title, { type, forced }) {
   return {
     name,
     title,
-    setup: {},
     forced,
     async play(scene) {
       await scene.begin();

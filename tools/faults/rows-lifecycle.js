@@ -61,7 +61,6 @@ const restartInOutage = {
 const sigtermDrain = {
   name: 'sigterm-drain',
   title: ({ quick }) => `SIGTERM under new connections, ${quick ? 3 : 10} times, with a drain`,
-  setup: {},
   processes: 11,
   async play(scene) {
     await scene.begin({ share: 0.1 });
@@ -100,7 +99,6 @@ const sigtermDrain = {
 const blockedLog = {
   name: 'blocked-log',
   title: 'log reader blocked',
-  setup: {},
   async play(scene) {
     const { service } = scene;
     await scene.begin({ share: 0.7 });

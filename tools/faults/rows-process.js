@@ -50,7 +50,6 @@ const clockStep = {
 const sigterm = {
   name: 'sigterm',
   title: 'SIGTERM in mid-load, then a new process',
-  setup: {},
   processes: 2,
   async play(scene) {
     const [first] = scene.services;
@@ -78,7 +77,6 @@ const sigterm = {
 const stall = {
   name: 'stall',
   title: 'event loop stalled for 2 s (SIGSTOP)',
-  setup: {},
   async play(scene) {
     await scene.begin();
     await scene.sleep(scene.pace(3, 1.5));

@@ -93,7 +93,6 @@ function misleading(name, title, how, kind) {
   return {
     name,
     title,
-    setup: {},
     forced: true,
     async play(scene) {
       await scene.ripen(10);
@@ -114,7 +113,6 @@ function misleading(name, title, how, kind) {
 const flaps = {
   name: 'flaps',
   title: 'provider flaps every 5 s',
-  setup: {},
   forced: true,
   async play(scene) {
     await scene.ripen(10);

@@ -5,6 +5,4 @@ import { createProxyServer } from 'http-proxy-3';
 const { PORT, UPSTREAM } = process.env;
 const proxy = createProxyServer({ target: UPSTREAM, agent: new Agent({ keepAlive: true, maxSockets: 256 }) });
 proxy.on('error', (_error, _incoming, outgoing) => outgoing.destroy());
-createServer((incoming, outgoing) => proxy.web(incoming, outgoing))
-  .on('upgrade', (incoming, socket, head) => proxy.ws(incoming, socket, head))
-  .listen(Number(PORT), '127.0.0.1');
+createServer((incoming, outgoing) => proxy.web(incoming, outgoing)).listen(Number(PORT), '127.0.0.1');

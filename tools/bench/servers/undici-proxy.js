@@ -1,9 +1,8 @@
-// The floor of a proxy: undici's dispatcher behind node:http, and sockets piped into each other. It checks nothing.
-import { createServer, request as openRequest } from 'node:http';
+// The floor of a proxy: undici's dispatcher behind node:http. It checks nothing.
+import { createServer } from 'node:http';
 import { Pool } from 'undici';
 
 const { PORT, UPSTREAM = '' } = process.env;
-const { hostname, port } = new URL(UPSTREAM);
 const pool = new Pool(UPSTREAM, { connections: 256, pipelining: 1 });
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
@@ -38,18 +37,4 @@ createServer((incoming, outgoing) => {
       onError: () => outgoing.destroy(),
     },
   );
-})
-  .on('upgrade', (incoming, client, head) => {
-    const request = openRequest({ hostname, port, path: incoming.url, headers: incoming.rawHeaders, agent: false });
-    request.on('upgrade', (response, server, rest) => {
-      const lines = response.rawHeaders.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-      client.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`);
-      client.write(rest);
-      server.write(head);
-      client.on('error', () => server.destroy());
-      server.on('error', () => client.destroy());
-      client.pipe(server).pipe(client);
-    });
-    request.on('error', () => client.destroy()).end();
-  })
-  .listen(Number(PORT), '127.0.0.1');
+}).listen(Number(PORT), '127.0.0.1');

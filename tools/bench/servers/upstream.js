@@ -1,6 +1,5 @@
-// The upstream of the proxies: prepared bytes over a raw socket, and an echo after an upgrade.
+// The upstream of the proxies: prepared bytes over a raw socket.
 import { createServer } from 'node:net';
-import { formatUpgrade } from '../../shared/network.js';
 
 const { PORT } = process.env;
 const body = JSON.stringify({
@@ -13,14 +12,5 @@ const answer = Buffer.from(
 
 createServer({ noDelay: true }, (socket) => {
   socket.on('error', () => socket.destroy());
-  socket.on('data', (chunk) => {
-    const key = /^sec-websocket-key: *(.+)\r$/im.exec(chunk.toString('latin1'))?.[1];
-    if (key === undefined) {
-      socket.write(answer);
-      return;
-    }
-    socket.removeAllListeners('data');
-    socket.write(formatUpgrade(key));
-    socket.pipe(socket);
-  });
+  socket.on('data', () => socket.write(answer));
 }).listen(Number(PORT), '127.0.0.1');
