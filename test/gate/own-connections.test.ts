@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Proxied, type ProxiedOptions, type Respond, stage } from './proxied.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Proxied, type ProxiedOptions, type Respond, soon, stage } from './proxied.ts';
 
 const clients: Socket[] = [];
 afterEach(() => {
@@ -73,7 +73,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
     await (await connectTo(proxied))(authenticate('Authorization: NTLM me\r\n'));
     expect(upstream.sockets.size).toBe(1);
     clients.pop()?.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    await soon(() => expect(upstream.sockets.size).toBe(0));
   });
 
   it.each(['NTLM', 'Negotiate', 'Basic realm="a", Negotiate', 'ntlm TlRM'])(
@@ -111,7 +111,7 @@ describe.each(forms)('authenticated by %s', (_first, authenticate) => {
     const other = await ask('203.0.113.1');
     const all = [];
     for (let i = 0; i < 5; i++) all.push(await ask('203.0.113.2'));
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(3), 20_000);
+    await soon(() => expect(upstream.sockets.size).toBe(3));
     expect(await other(get('X-Client: 203.0.113.1\r\n'))).toBe('NTLM 203.0.113.1');
     expect(await all[4]?.(get('X-Client: 203.0.113.2\r\n'))).toBe('NTLM 203.0.113.2');
     expect(await all[0]?.(get('X-Client: 203.0.113.2\r\n'))).toBe('nobody');
@@ -122,7 +122,7 @@ it('the proxy closes → own connections end', async () => {
   const { upstream, proxied } = await stageUsers();
   await (await connectTo(proxied))(get('Authorization: NTLM me\r\n'));
   proxied.proxy.retire();
-  await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+  await soon(() => expect(upstream.sockets.size).toBe(0));
 });
 
 describe('an idle connection that the upstream closes as a request arrives', () => {

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer, type ServerOpts, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, expect, onTestFinished, vi } from 'vitest';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import type { AccessError } from '../../src/core/failures.ts';
 import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
@@ -13,11 +14,6 @@ import { Refused } from '../../src/core/refused.ts';
 import type { Forwarding } from '../../src/gate/proxy/request-head.ts';
 import { createExamine, createReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
-
-/** What one connection of the proxy has sent to the upstream, byte by byte. */
-export interface Arrival {
-  readonly bytes: string;
-}
 
 /** An upstream of bytes: it notes what arrives, and answers as it is told. */
 export interface RawUpstream {
@@ -93,7 +89,7 @@ export interface ProxiedOptions extends Partial<ReverseProxyOptions> {
   readonly rule?: Forwarding['rule'];
   readonly unreadTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
-  readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
+  readonly before?: ((incoming: IncomingMessage, outgoing: ServerResponse) => boolean) | undefined;
 }
 
 /** Seconds. */
@@ -203,20 +199,55 @@ export function flood(socket: Socket, chunk: Buffer | string, most = Number.POSI
   return () => sent;
 }
 
-/** Sends bytes as they are, and reads until the proxy closes the connection. */
-export async function sendRaw(port: number, bytes: string | Buffer): Promise<string> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {});
-  socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
-  socket.setEncoding('latin1');
-  return text(socket);
+/** An upstream that sends pieces, each in its own event-loop iteration, and a proxy before it, for the tests of a file. */
+export async function usePieces(options: Partial<ProxiedOptions> = {}) {
+  let pieces: readonly string[] = [];
+  const upstream = await startRawUpstream(async (socket, arrived) => {
+    if (!arrived.endsWith('\r\n\r\n') && !arrived.endsWith('hello')) return;
+    const sent = pieces;
+    socket.setNoDelay();
+    for (const [i, piece] of sent.entries()) {
+      if (i > 0) await setImmediate();
+      socket.write(Buffer.from(piece, 'latin1'));
+    }
+    if (!/^HTTP\/1\.1 (?:204|304)|content-length|transfer-encoding/im.test(sent.join(''))) socket.end();
+  });
+  const proxied = await startProxied({ upstream: upstream.url, ...options });
+  afterAll(async () => {
+    await proxied.close();
+    await upstream.close();
+  });
+  /** Sends a request; the upstream responds with these pieces. */
+  const receive = (request: string, response: readonly string[]): Promise<string> => {
+    pieces = response;
+    return sendRaw(proxied.port, request);
+  };
+  return { proxied, receive };
 }
+
+/** Waits until an assertion holds. */
+export const soon = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 20_000, interval: 5 });
+
+/** Waits until the proxy has no request in flight, and the upstream no connection. */
+export const areGone = ({
+  upstream,
+  proxied,
+}: Readonly<Record<'upstream', RawUpstream> & Record<'proxied', Proxied>>) =>
+  soon(() => expect([upstream.sockets.size, proxied.proxy.inFlight()]).toEqual([0, 0]));
+
+/** Opens a connection, and sends bytes as they are. What comes back stays unread. */
+export function open(port: number, bytes: string | Buffer = '', options: object = {}): Socket {
+  const socket = connect({ port, host: '127.0.0.1', ...options }).on('error', () => {});
+  socket.setEncoding('latin1').write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  return socket;
+}
+
+/** Sends bytes, and reads until the proxy closes the connection. */
+export const sendRaw = (port: number, bytes: string | Buffer): Promise<string> => text(open(port, bytes));
 
 /** Like {@link sendRaw} until so many answers have come, then closes the connection. */
 export async function sendRawFor(port: number, bytes: string, isEnough: (answer: string) => boolean): Promise<string> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {});
-  socket.setEncoding('latin1').write(Buffer.from(bytes, 'latin1'));
+  const socket = open(port, bytes);
   let answer = '';
   for await (const chunk of socket) {
     answer += String(chunk);

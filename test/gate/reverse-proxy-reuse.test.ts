@@ -1,7 +1,6 @@
-import { connect } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
-import { ok, type RawUpstream, sendRaw, stage } from './proxied.ts';
+import { describe, expect, it } from 'vitest';
+import { ok, open, type RawUpstream, sendRaw, soon, stage } from './proxied.ts';
 
 /** Bytes that a client must not receive as the response to its request. */
 const stray = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
@@ -51,9 +50,8 @@ function stageStray(first: string, when: Delay) {
 }
 
 async function sendAndLeave(port: number, bytes: string, upstream: RawUpstream): Promise<void> {
-  const socket = connect(port, '127.0.0.1');
-  socket.write(bytes);
-  await vi.waitFor(() => expect(upstream.arrivals.some(isWhole)).toBe(true), 20_000);
+  const socket = open(port, bytes);
+  await soon(() => expect(upstream.arrivals.some(isWhole)).toBe(true));
   socket.destroy();
 }
 
@@ -74,7 +72,7 @@ describe.each([
       socket.write(response);
     });
     await send(proxied.port, request, upstream);
-    await vi.waitFor(() => expect(errors).toEqual(['ECONNRESET']), 20_000);
+    await soon(() => expect(errors).toEqual(['ECONNRESET']));
   });
 });
 
@@ -101,7 +99,7 @@ describe.each([
     ])('after a body with %s → the connection ends before its next use', async (_name, response) => {
       const { upstream, proxied } = await stageStray(response, when);
       await sendRaw(proxied.port, request);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+      await soon(() => expect(upstream.sockets.size).toBe(0));
       expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
       expect(upstream.arrivals).toHaveLength(2);
     });

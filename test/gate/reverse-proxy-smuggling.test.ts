@@ -1,9 +1,8 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ok, type Proxied, type RawUpstream, startProxied, startRawUpstream } from './proxied.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ok, open, type Proxied, type RawUpstream, sendRaw, soon, startProxied, startRawUpstream } from './proxied.ts';
 import { type SmugglingCase, smugglingCases } from './smuggling-cases.ts';
 import { readStrictly, type StrictRequest } from './strict-request.ts';
 
@@ -46,22 +45,16 @@ afterAll(async () => {
 
 /** Whole, or byte by byte, so that no end of a read falls together with an end of something that is parsed. */
 async function send(bytes: string, way: 'whole' | 'byte by byte'): Promise<string> {
-  const socket = connect(proxied.port, '127.0.0.1')
-    .setNoDelay()
-    .on('error', () => {});
+  if (way === 'whole') return sendRaw(proxied.port, bytes).catch(() => '');
+  const socket = open(proxied.port).setNoDelay();
   await once(socket, 'connect');
-  const answer = text(socket.setEncoding('latin1')).catch(() => '');
-  if (way === 'whole') socket.write(Buffer.from(bytes, 'latin1'));
-  else {
-    for (const byte of Buffer.from(bytes, 'latin1')) {
-      if (socket.destroyed) break;
-      socket.write(Buffer.from([byte]));
-      await setImmediate();
-    }
+  const answer = text(socket).catch(() => '');
+  for (const byte of Buffer.from(bytes, 'latin1')) {
+    if (socket.destroyed) break;
+    socket.write(Buffer.from([byte]));
+    await setImmediate();
   }
-  const seen = await answer;
-  socket.destroy();
-  return seen;
+  return answer;
 }
 
 function readArrivals(from: ReadonlyMap<number, number>): readonly StrictRequest[] {
@@ -132,13 +125,12 @@ describe('an upload that ends too early', () => {
   ])('with %s → never looks whole, and its connection is not used again', async (name, rest) => {
     const path = `/cut-${name.replaceAll(/[^a-z]/g, '')}`;
     const before = countArrived();
-    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    socket.write(`POST ${path} HTTP/1.1\r\nHost: api.example\r\n${rest}`);
+    const socket = open(proxied.port, `POST ${path} HTTP/1.1\r\nHost: api.example\r\n${rest}`);
     const findPlace = (): number => upstream.arrivals.findIndex((bytes) => bytes.includes(path));
-    await vi.waitFor(() => expect(findPlace()).toBeGreaterThanOrEqual(0), 20_000);
+    await soon(() => expect(findPlace()).toBeGreaterThanOrEqual(0));
     const place = findPlace();
     socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
     await send('GET /next HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n', 'whole');
     expect(readArrivals(before).map(({ line }) => line)).toEqual(['GET /next HTTP/1.1']);
     expect(upstream.arrivals[place]?.slice(upstream.arrivals[place]?.indexOf(path))).not.toContain('/next');

@@ -1,17 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   answerHeads,
+  areGone,
   flood,
   keep,
   ok,
+  open,
   type Proxied,
   type Respond,
   sendRaw,
   sendRawFor,
+  soon,
   stage,
   startProxied,
   startRawUpstream,
@@ -32,21 +35,18 @@ const echo: Respond = (socket, arrived) => {
   socket.on('data', (chunk) => socket.write(chunk.toString().toUpperCase()));
 };
 
-async function openTunnel(
-  proxied: Proxied,
-  first = '',
-): Promise<{ readonly socket: Socket; read(text: string): Promise<string> }> {
-  const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
-  socket.on('error', () => {});
+/** Opens a connection, and notes what comes back. */
+function openTunnel(proxied: Proxied, bytes = handshake(), options: object = {}) {
+  const socket = open(proxied.port, bytes, options);
   let seen = '';
   socket.on('data', (chunk) => {
     seen += String(chunk);
   });
-  socket.write(handshake() + first);
   return {
     socket,
-    async read(text) {
-      await vi.waitFor(() => expect(seen).toContain(text), 20_000);
+    /** Waits for a text. Resolves with everything. */
+    async read(text: string): Promise<string> {
+      await soon(() => expect(seen).toContain(text));
       return seen;
     },
   };
@@ -55,7 +55,7 @@ async function openTunnel(
 describe('WebSocket', () => {
   it('agreed → bytes go both ways, also those sent along with the handshake', async () => {
     const { upstream, proxied } = await stage(echo, { identity: { names: ['X-Auth-Subject'], values: ['me'] } });
-    const tunnel = await openTunnel(proxied, 'first');
+    const tunnel = openTunnel(proxied, `${handshake()}first`);
     expect(await tunnel.read('FIRST')).toMatch(
       new RegExp(
         `^HTTP/1\\.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Accept: ${accept.replaceAll('+', '\\+')}\\r\\n\\r\\n`,
@@ -68,123 +68,94 @@ describe('WebSocket', () => {
     );
     expect(proxied.proxy.inFlight()).toBe(1);
     tunnel.socket.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await areGone({ upstream, proxied });
   });
 
   it('header values outside ASCII → their bytes unchanged', async () => {
     const named = agreed.replace('\r\n\r\n', '\r\nX-Name: \xe9\r\n\r\n');
     const { proxied } = await stage((socket) => void socket.write(Buffer.from(named, 'latin1')));
-    const tunnel = await openTunnel(proxied);
+    const tunnel = openTunnel(proxied);
     expect(await tunnel.read('\r\n\r\n')).toContain('\r\nX-Name: \xe9\r\n');
     tunnel.socket.destroy();
   });
 
   it('the upstream ends it → the client sees the end', async () => {
     const { upstream, proxied } = await stage(echo);
-    const tunnel = await openTunnel(proxied);
+    const tunnel = openTunnel(proxied);
     await tunnel.read('\r\n\r\n');
     const closed = once(tunnel.socket, 'close');
     for (const socket of upstream.sockets) socket.end();
     await closed;
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
   });
 
-  it('megabytes each way → all arrive, in order', async () => {
-    const { proxied } = await stage((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n')) return;
-      socket.removeAllListeners('data');
-      socket.write(agreed);
-      socket.pipe(socket);
-    });
-    const socket = connect(proxied.port, '127.0.0.1');
-    socket.write(handshake());
-    await once(socket, 'data');
-    const sent = randomBytes(8 * 1024 * 1024);
-    const received: Buffer[] = [];
-    let length = 0;
-    socket.on('data', (chunk) => {
-      received.push(chunk);
-      length += chunk.length;
-    });
-    socket.write(sent);
-    await vi.waitFor(() => expect(length).toBe(sent.length), 20_000);
-    expect(Buffer.concat(received).equals(sent)).toBe(true);
-    socket.destroy();
-  });
-
-  it('an upstream that sends megabytes and closes, a client that reads later → all arrive, then the end', async () => {
-    const sent = randomBytes(8 * 1024 * 1024);
-    const { proxied } = await stage((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n')) return;
-      socket.write(agreed);
-      socket.end(sent);
-    });
-    const socket = connect(proxied.port, '127.0.0.1');
-    socket.write(handshake());
-    const received: Buffer[] = [];
-    socket.on('data', (chunk) => {
-      received.push(chunk);
-      // Slower than the upstream, so that the gate has bytes to send when the upstream closes.
-      socket.pause();
-      setTimeout(() => socket.resume(), 2);
-    });
-    await once(socket, 'close');
-    const bytes = Buffer.concat(received);
-    expect(bytes.length).toBe(agreed.length + sent.length);
-    expect(bytes.subarray(-sent.length).equals(sent)).toBe(true);
-  });
-
-  it('a client that sends megabytes and closes, an upstream that reads later → all arrive', async () => {
-    const sent = randomBytes(8 * 1024 * 1024);
-    let arrivedBytes = 0;
-    const { upstream, proxied } = await stage((socket, arrived) => {
-      if (!arrived.endsWith('\r\n\r\n')) return;
-      socket.removeAllListeners('data');
-      socket.write(agreed);
+  describe('megabytes', () => {
+    const sent = randomBytes(4 * 1024 * 1024).toString('latin1');
+    /** Collects, slower than the other side sends, so that the gate has bytes to send when that side closes. */
+    const collectLate = (socket: Socket): (() => string) => {
+      const parts: string[] = [];
       socket.on('data', (chunk) => {
-        arrivedBytes += chunk.length;
+        parts.push(chunk.toString('latin1'));
         socket.pause();
-        setTimeout(() => socket.resume(), 2);
+        setTimeout(() => socket.resume(), 1);
       });
-    });
-    const socket = connect(proxied.port, '127.0.0.1');
-    socket.write(handshake());
-    await once(socket, 'data');
-    socket.end(sent);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(arrivedBytes).toBe(sent.length);
-  });
-
-  it('a client that takes no byte for the time limit → closed, the upstream too', async () => {
-    const { upstream, proxied } = await stage(
+      return () => parts.join('');
+    };
+    /** Agrees to an upgrade, and only then calls a function. */
+    const agree =
+      (then: (socket: Socket) => void): Respond =>
       (socket, arrived) => {
         if (!arrived.endsWith('\r\n\r\n')) return;
+        socket.removeAllListeners('data');
         socket.write(agreed);
-        flood(socket, Buffer.alloc(65_536));
-      },
-      { unreadTimeout: 1 },
-    );
-    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    socket.pause();
-    socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(proxied.proxy.inFlight()).toBe(0);
-    socket.destroy();
+        then(socket);
+      };
+
+    it('each way → all arrive, in order', async () => {
+      const { proxied } = await stage(agree((socket) => socket.pipe(socket)));
+      const socket = open(proxied.port, handshake());
+      await once(socket, 'data');
+      const read = collectLate(socket);
+      socket.write(sent, 'latin1');
+      await soon(() => expect(read().length).toBe(sent.length));
+      expect(read() === sent).toBe(true);
+      socket.destroy();
+    });
+
+    it('from an upstream that closes, to a client that reads later → all arrive, then the end', async () => {
+      const { proxied } = await stage(agree((socket) => void socket.end(sent, 'latin1')));
+      const socket = open(proxied.port, handshake());
+      const read = collectLate(socket);
+      await once(socket, 'close');
+      expect(read().slice(agreed.length) === sent).toBe(true);
+    });
+
+    it('from a client that closes, to an upstream that reads later → all arrive', async () => {
+      let read = (): string => '';
+      const { upstream, proxied } = await stage(
+        agree((socket) => {
+          read = collectLate(socket);
+        }),
+      );
+      const socket = open(proxied.port, handshake());
+      await once(socket, 'data');
+      socket.end(sent, 'latin1');
+      await soon(() => expect(upstream.sockets.size).toBe(0));
+      expect(read() === sent).toBe(true);
+    });
   });
 
   it('a tunnel that is idle for its time limit → closed at both ends; one with traffic stays', {}, async () => {
     const { upstream, proxied } = await stage(echo, { tunnelTimeout: 1 });
-    const [idle, busy] = [await openTunnel(proxied), await openTunnel(proxied)];
+    const [idle, busy] = [openTunnel(proxied), openTunnel(proxied)];
     await Promise.all([idle.read('\r\n\r\n'), busy.read('\r\n\r\n')]);
     const traffic = setInterval(() => busy.socket.write('ping'), 100);
     await once(idle.socket, 'close');
     expect(busy.socket.closed).toBe(false);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 20_000);
+    await soon(() => expect(upstream.sockets.size).toBe(1));
     clearInterval(traffic);
     await once(busy.socket, 'close');
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
   });
 
   it.each(['client', 'upstream'])(
@@ -200,28 +171,24 @@ describe('WebSocket', () => {
         ),
       );
       const proxied = keep(await startProxied({ upstream: upstream.url }));
-      const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1');
-      socket.on('error', () => {});
-      let seen = '';
-      socket.on('data', (chunk) => {
-        seen += String(chunk);
-      });
-      socket.write(handshake());
-      await vi.waitFor(() => expect(seen).toContain('101'), 20_000);
+      const { socket, read } = openTunnel(proxied, handshake(), { allowHalfOpen: true });
+      await read('101');
       if (side === 'client') socket.end('last of the client');
-      await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
-      expect(seen + upstream.arrivals.join('')).toContain(`last of the ${side}`);
+      await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
+      if (side === 'client') expect(upstream.arrivals.join('')).toContain('last of the client');
+      else await read('last of the upstream');
       // The side that has not closed notices it when it writes.
       const other = side === 'client' ? [...upstream.sockets][0] : socket;
-      await vi.waitFor(() => {
+      await soon(() => {
         other?.write('x');
         expect(other?.destroyed).toBe(true);
-      }, 20_000);
+      });
     },
   );
 
   it.each([
     ['an upstream that takes no byte', 'upstream', 0],
+    ['a client that takes no byte', 'client', 0],
     ['a client that takes no byte, and sends all the time', 'client', 50],
   ])('%s → few bytes are read from the other side, and both are closed', async (_name, reader, interval) => {
     let readSent = (): number => 0;
@@ -237,13 +204,12 @@ describe('WebSocket', () => {
       },
       { unreadTimeout: 1 },
     );
-    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    socket.write(handshake());
+    const socket = open(proxied.port, handshake());
     if (reader === 'upstream') socket.once('data', () => send(socket));
     else socket.pause();
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
+    await soon(() => expect(upstream.arrivals).toHaveLength(1));
     const traffic = interval > 0 && setInterval(() => socket.write('ping'), interval);
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
     if (traffic !== false) clearInterval(traffic);
     // Kernel buffers of four sockets.
     expect(readSent()).toBeLessThan(64 * 1024 * 1024);
@@ -254,7 +220,7 @@ describe('WebSocket', () => {
   it('the listener closes → tunnels end after the grace', async () => {
     const upstream = keep(await startRawUpstream(echo));
     const proxied = await startProxied({ upstream: upstream.url });
-    const tunnel = await openTunnel(proxied);
+    const tunnel = openTunnel(proxied);
     await tunnel.read('\r\n\r\n');
     const closed = once(tunnel.socket, 'close');
     await proxied.close();
@@ -293,7 +259,7 @@ describe('an upgrade that is not agreed', () => {
     const answer = await sendRaw(proxied.port, `${handshake()}GET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n`);
     expect(answer).toMatch(expected);
     expect(upstream.arrivals.join('')).not.toContain('/admin');
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
   });
 
   it('the upstream is away → 502; too slow → 504', async () => {
@@ -311,7 +277,7 @@ describe('an upgrade that is not agreed', () => {
     const { upstream, proxied } = await stage((socket) => void socket.write(head200), { timeout: 0.3 });
     expect(await sendRaw(proxied.port, handshake())).toMatch(/abc\r\n$/);
     expect(proxied.cut).toEqual(['upstream_timeout']);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    await soon(() => expect(upstream.sockets.size).toBe(0));
   });
 
   it('200 that goes on, with pauses below the time limit → not cut', async () => {
@@ -338,11 +304,9 @@ describe('an upgrade that is not agreed', () => {
         },
         { unreadTimeout: 1, timeout: 3 },
       );
-      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-      socket.pause();
-      socket.write(handshake());
-      await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+      const socket = open(proxied.port, handshake()).pause();
+      await soon(() => expect(upstream.arrivals).toHaveLength(1));
+      await soon(() => expect(upstream.sockets.size).toBe(0));
       expect(readSent()).toBeLessThan(64 * 1024 * 1024);
       expect(proxied.proxy.inFlight()).toBe(0);
       socket.destroy();
@@ -354,13 +318,11 @@ describe('an upgrade that is not agreed', () => {
     ['during the response', head200],
   ])('the client ends its side %s → the request is cancelled', async (_name, bytes) => {
     const { upstream, proxied } = await stage((socket) => void socket.write(bytes));
-    const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
-    socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/chat'), 20_000);
+    const socket = open(proxied.port, handshake(), { allowHalfOpen: true });
+    await soon(() => expect(upstream.arrivals.join('')).toContain('/chat'));
     if (bytes !== '') await once(socket, 'data');
     socket.end();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(proxied.proxy.inFlight()).toBe(0);
+    await areGone({ upstream, proxied });
     socket.destroy();
   });
 
@@ -368,14 +330,13 @@ describe('an upgrade that is not agreed', () => {
     const { upstream, proxied } = await stage((socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
     });
-    const socket = connect({ port: proxied.port, host: '127.0.0.1', allowHalfOpen: true }).pause();
+    const socket = open(proxied.port, handshake(), { allowHalfOpen: true }).pause();
     let failed: Error | undefined;
     socket.on('error', (error) => {
       failed = error;
     });
-    socket.write(handshake());
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(upstream.arrivals).toHaveLength(1));
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
     for (let i = 0; i < 5; i++) {
       socket.write(Buffer.alloc(1000));
       await sleep(5);
@@ -411,12 +372,9 @@ describe('an upgrade that is not agreed', () => {
         return true;
       },
     });
-    const request = (target: string, more: string): string =>
-      `GET ${target} HTTP/1.1\r\nHost: api.example\r\n${more}\r\n`;
-    const response = await sendRaw(
-      proxied.port,
-      request('/', lines) + request('/admin', lines) + request('/last', 'Connection: close\r\n'),
-    );
+    const get = (target: string, more: string) => `GET ${target} HTTP/1.1\r\nHost: api.example\r\n${more}\r\n`;
+    const bytes = get('/', lines) + get('/admin', lines) + get('/last', 'Connection: close\r\n');
+    const response = await sendRaw(proxied.port, bytes);
     expect(response.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 403', 'HTTP/1.1 200']);
     expect(seen).toEqual(['/', '/admin', '/last']);
     expect(upstream.arrivals.join('')).not.toMatch(/upgrade|http2-settings|\/admin/i);
@@ -455,38 +413,30 @@ describe('an upgrade that is not agreed', () => {
     expect(upstream.arrivals.join('')).not.toMatch(/upgrade|101/i);
   });
 
-  it('after a pending request → the tunnel opens after its response', async () => {
-    const { proxied } = await stage((socket, arrived) => {
-      if (arrived.includes('/chat')) socket.write(agreed);
-      else if (arrived.endsWith('\r\n\r\n')) setTimeout(() => socket.write(ok), 50);
-    });
-    const bytes = `GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n${handshake()}`;
-    const response = await sendRawFor(proxied.port, bytes, (seen) => seen.includes('101'));
-    expect(response).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /);
-  });
-
-  it('after a pending request, its head in pieces → the tunnel opens after its response', async () => {
-    let respond = (): void => {};
-    const { upstream, proxied } = await stage((socket, arrived) => {
-      if (arrived.includes('/chat')) socket.write(agreed);
-      else if (arrived.endsWith('\r\n\r\n')) respond = () => socket.write(ok);
-    });
-    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
-    const cut = handshake().indexOf('Upgrade: websocket') + 3;
-    socket.write(`GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n`);
-    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/slow'), 20_000);
-    let seen = '';
-    socket.on('data', (bytes) => {
-      seen += bytes;
-    });
-    socket.write(handshake().slice(0, cut));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    socket.write(handshake().slice(cut));
-    expect(upstream.arrivals.join('')).not.toContain('/chat');
-    respond();
-    await vi.waitFor(() => expect(seen).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /), 20_000);
-    socket.destroy();
-  });
+  it.each(['complete', 'in pieces'])(
+    'after a pending request, its head %s → the tunnel opens after its response',
+    async (form) => {
+      let respond = (): void => {};
+      const { upstream, proxied } = await stage((socket, arrived) => {
+        if (arrived.includes('/chat')) socket.write(agreed);
+        else if (arrived.endsWith('\r\n\r\n')) respond = () => socket.write(ok);
+      });
+      const cut = form === 'complete' ? 0 : handshake().indexOf('Upgrade: websocket') + 3;
+      const slow = 'GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n';
+      const { socket, read } = openTunnel(proxied, slow + (cut === 0 ? handshake() : ''));
+      await soon(() => expect(upstream.arrivals.join('')).toContain('/slow'));
+      if (cut > 0) {
+        socket.setNoDelay(true).write(handshake().slice(0, cut));
+        await sleep(50);
+        socket.write(handshake().slice(cut));
+      }
+      await sleep(20);
+      expect(upstream.arrivals.join('')).not.toContain('/chat');
+      respond();
+      expect(await read('101')).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /);
+      socket.destroy();
+    },
+  );
 
   it('CONNECT → closed, and the upstream hears nothing', async () => {
     const { upstream, proxied } = await stage(answerHeads());

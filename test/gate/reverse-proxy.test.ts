@@ -1,31 +1,28 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  request,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, request, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import type { Server, Socket } from 'node:net';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { listen, stop } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import {
   answerHeads,
+  areGone,
   flood,
   keep,
   ok,
+  open,
   type Proxied,
   type ProxiedOptions,
   type Respond,
   sendRaw,
   sendRawFor,
+  soon,
   stage,
   startProxied,
   startRawUpstream,
@@ -34,21 +31,18 @@ import {
 /** An upstream of node:http. */
 async function serve(listener: RequestListener, server: Server = createServer()): Promise<string> {
   server.on('request', listener).on('checkContinue', listener);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  keep({
-    async close() {
-      const closed = once(server.close(), 'close');
-      server.closeAllConnections();
-      await closed;
-    },
-  });
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server that listens has an address of this shape
+  keep({ close: () => stop(server) });
+  return `127.0.0.1:${await listen(server)}`;
 }
+/** Responds with the method and the body. */
+const echo: RequestListener = (incoming, outgoing) =>
+  void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
 
 const get = (path = '/', more = ''): string => `GET ${path} HTTP/1.1\r\nHost: api.example\r\n${more}\r\n`;
 const last = (path = '/', more = ''): string => get(path, `Connection: close\r\n${more}`);
 const post = (body: string, more = ''): string =>
   `POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
+const lastPost = post('hello', 'Connection: close\r\n');
 const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
 const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
 /** Answers one head with these bytes, and closes where that is said. */
@@ -77,7 +71,7 @@ describe('a request', () => {
     const { upstream, proxied } = await stage((socket, arrived) => {
       if (arrived.endsWith('hello')) socket.write(ok);
     });
-    expect(statusOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toBe(200);
+    expect(statusOf(await sendRaw(proxied.port, lastPost))).toBe(200);
     expect(upstream.arrivals[0]).toMatch(/\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello$/);
   });
 
@@ -85,10 +79,8 @@ describe('a request', () => {
     'a head before its body, %s → arrives first, with the bytes of its values',
     async (length) => {
       const { upstream, proxied } = await stage(() => {});
-      const client = connect(proxied.port, '127.0.0.1');
-      const head = `POST / HTTP/1.1\r\nHost: api.example\r\nX-Name: \xe9\r\n${length}\r\n\r\n`;
-      client.write(Buffer.from(head, 'latin1'));
-      await vi.waitFor(() => expect(upstream.arrivals[0]).toMatch(/\r\nX-Name: \xe9\r\n[\s\S]*\r\n\r\n$/), 20_000);
+      const client = open(proxied.port, `POST / HTTP/1.1\r\nHost: api.example\r\nX-Name: \xe9\r\n${length}\r\n\r\n`);
+      await soon(() => expect(upstream.arrivals[0]).toMatch(/\r\nX-Name: \xe9\r\n[\s\S]*\r\n\r\n$/));
       client.destroy();
     },
   );
@@ -172,25 +164,17 @@ describe('a request', () => {
     expect(seen).toEqual(['expect 100-continue', 'continue', 'body']);
   });
 
-  it('Expect: 100-continue, and the upstream refuses → no 100, and the refusal', async () => {
-    const { proxied } = await stage(
+  it.each<[string, number, ProxiedOptions['before'], number]>([
+    ['the upstream refuses', 413, undefined, 1],
+    ['refused before it is forwarded', 401, (_, outgoing) => outgoing.writeHead(401).end('no') !== undefined, 0],
+  ])('Expect: 100-continue, %s → no 100, and %i', async (_name, status, before, arrivals) => {
+    const { upstream, proxied } = await stage(
       answerWith('HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n', 'close'),
+      { before },
     );
     const head = 'POST / HTTP/1.1\r\nHost: api.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n';
-    const answer = await sendRaw(proxied.port, head);
-    expect(statusOf(answer)).toBe(413);
-  });
-
-  it('Expect: 100-continue, refused before it is forwarded → no 100', async () => {
-    const { upstream, proxied } = await stage(answerHeads(), {
-      before: (_incoming, outgoing) => {
-        outgoing.writeHead(401, { 'content-length': 0 }).end();
-        return true;
-      },
-    });
-    const head = 'POST / HTTP/1.1\r\nHost: api.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n';
-    expect(statusOf(await sendRaw(proxied.port, head))).toBe(401);
-    expect(upstream.arrivals).toEqual([]);
+    expect(statusOf(await sendRaw(proxied.port, head))).toBe(status);
+    expect(upstream.arrivals).toHaveLength(arrivals);
   });
 
   it('pipelined → responses in their order', async () => {
@@ -233,8 +217,7 @@ describe('a response', () => {
     const first = await sendRawFor(proxied.port, get(), (answer) => answer.includes('data: 1'));
     expect(first).toMatch(/\r\nTransfer-Encoding: chunked\r\n/);
     // The client has gone, so nothing more is asked of the upstream.
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(proxied.proxy.inFlight()).toBe(0);
+    await areGone({ upstream, proxied });
   });
 
   it('only its head is there → comes at once', async () => {
@@ -316,8 +299,7 @@ describe('a response', () => {
     const { proxied } = await stage(
       answerWith('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno', 'close'),
     );
-    const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
-    socket.write('POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: 10\r\n\r\n');
+    const socket = open(proxied.port, 'POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: 10\r\n\r\n');
     const [first] = await once(socket, 'data');
     expect(String(first)).toMatch(/^HTTP\/1\.1 403 [\s\S]*no$/);
     socket.write(`0123456789${last('/again')}`);
@@ -328,8 +310,7 @@ describe('a response', () => {
     const { proxied } = await stage((socket) => {
       if (socket.bytesWritten === 0) socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
     });
-    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    socket.write('POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const socket = open(proxied.port, 'POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\n\r\n');
     const closed = new Promise((resolve) => socket.once('close', resolve));
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const more = setInterval(() => socket.write(chunk), 1);
@@ -343,16 +324,11 @@ describe('responses of one iteration', () => {
   const whole = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 
   it('a malformed request after a complete response → the response is sent first', async () => {
-    let arrive = (_socket: Socket): void => {};
-    const arrived = new Promise<Socket>((resolve) => {
-      arrive = resolve;
-    });
-    const { proxied } = await stage((socket) => arrive(socket));
-    const client = connect(proxied.port, '127.0.0.1');
-    client.write(get());
-    const upstream = await arrived;
+    const { upstream, proxied } = await stage(() => {});
+    const client = open(proxied.port, get());
+    await soon(() => expect(upstream.arrivals[0]).toContain('\r\n\r\n'));
     // Both are there when the proxy next reads, the answer before the request.
-    upstream.write(ok);
+    for (const socket of upstream.sockets) socket.write(ok);
     client.write('not HTTP\r\n\r\n');
     expect(await text(client)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nokHTTP\/1\.1 400 /);
   });
@@ -390,27 +366,38 @@ describe('responses of one iteration', () => {
   });
 });
 
-describe('a connection that is used again and again', () => {
-  it('many requests → no listener stays on the connection', async () => {
-    const sockets = new Set<Socket>();
-    const before = ({ socket }: IncomingMessage): boolean => {
-      sockets.add(socket);
-      return false;
-    };
-    const { proxied } = await stage(answerHeads(), { before });
-    const count = 40;
-    const client = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
-    client.write(get().repeat(count));
-    for (let answer = ''; answer.split('HTTP/1.1 200').length <= count; ) answer += String(await once(client, 'data'));
-    const [socket] = sockets;
-    expect(sockets.size).toBe(1);
-    await vi.waitFor(() => expect(socket?.listenerCount('close')).toBeLessThan(10), 20_000);
-    client.destroy();
-  });
+it('many requests on one connection → no listener stays on it', async () => {
+  const sockets = new Set<Socket>();
+  const before = ({ socket }: IncomingMessage): boolean => {
+    sockets.add(socket);
+    return false;
+  };
+  const { proxied } = await stage(answerHeads(), { before });
+  const count = 40;
+  const client = open(proxied.port, get().repeat(count));
+  for (let answer = ''; answer.split('HTTP/1.1 200').length <= count; ) answer += String(await once(client, 'data'));
+  const [socket] = sockets;
+  expect(sockets.size).toBe(1);
+  await soon(() => expect(socket?.listenerCount('close')).toBeLessThan(10));
+  client.destroy();
 });
 
 describe('back-pressure', () => {
   const megabyte = Buffer.alloc(1024 * 1024, 'x');
+  const total = 64;
+  /** Writes megabytes as fast as they are taken, and ends. Returns the reader of their number. */
+  function writeAll(stream: Writable): () => number {
+    let written = 0;
+    const write = (): void => {
+      while (written < total) {
+        written++;
+        if (!stream.write(megabyte)) return void stream.once('drain', write);
+      }
+      stream.end();
+    };
+    write();
+    return () => written;
+  }
   /** Waits until a number no longer grows. */
   async function settle(read: () => number): Promise<number> {
     for (let before = -1, equal = 0; ; ) {
@@ -423,24 +410,13 @@ describe('back-pressure', () => {
   }
 
   it('a client that does not read → the upstream is not read either; then all arrives', async () => {
-    let written = 0;
-    const total = 64;
+    let readWritten = (): number => 0;
     const authority = await serve((_incoming, outgoing) => {
-      const write = (): void => {
-        while (written < total) {
-          written++;
-          if (!outgoing.write(megabyte)) {
-            outgoing.once('drain', write);
-            return;
-          }
-        }
-        outgoing.end();
-      };
-      write();
+      readWritten = writeAll(outgoing);
     });
     const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
     const [response] = (await once(request({ port: proxied.port }).end(), 'response')) as [IncomingMessage]; // as above
-    expect(await settle(() => written)).toBeLessThan(total / 2);
+    expect(await settle(readWritten)).toBeLessThan(total / 2);
     let length = 0;
     for await (const chunk of response) length += (chunk as Buffer).length;
     expect(length).toBe(total * megabyte.length);
@@ -480,21 +456,8 @@ describe('back-pressure', () => {
       };
     });
     const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
-    const total = 64;
     const upload = request({ port: proxied.port, method: 'POST' });
-    let written = 0;
-    const write = (): void => {
-      while (written < total) {
-        written++;
-        if (!upload.write(megabyte)) {
-          upload.once('drain', write);
-          return;
-        }
-      }
-      upload.end();
-    };
-    write();
-    expect(await settle(() => written)).toBeLessThan(total / 2);
+    expect(await settle(writeAll(upload))).toBeLessThan(total / 2);
     resume();
     const [response] = (await once(upload, 'response')) as [IncomingMessage]; // as above
     expect(await text(response)).toBe('done');
@@ -509,12 +472,9 @@ describe('back-pressure', () => {
       },
       { unreadTimeout: 1 },
     );
-    const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    client.pause();
-    client.write(get());
-    await vi.waitFor(() => expect(upstream.arrivals).toHaveLength(1), 20_000);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(proxied.proxy.inFlight()).toBe(0);
+    const client = open(proxied.port, get()).pause();
+    await soon(() => expect(upstream.arrivals).toHaveLength(1));
+    await areGone({ upstream, proxied });
     client.destroy();
   });
 });
@@ -543,11 +503,10 @@ describe('a client that does not read, and an upstream that ends the connection'
       return false;
     };
     const { proxied, upstream } = await stage((socket) => void respond(socket), { before });
-    const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    client.pause().write(last());
+    const client = open(proxied.port, last()).pause();
     await ended;
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    const body = bodyOf(await text(client.setEncoding('latin1')));
+    await soon(() => expect(upstream.sockets.size).toBe(0));
+    const body = bodyOf(await text(client));
     return { received: body.replace(/[^x]/g, '').length, isWhole: body.endsWith('\r\n0\r\n\r\n'), written, proxied };
   }
 
@@ -574,7 +533,7 @@ describe('the pool', () => {
     });
     for (let i = 0; i < 3; i++) expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
     expect(upstream.arrivals).toHaveLength(1);
-    for (let i = 0; i < 3; i++) await sendRaw(proxied.port, post('hello', 'Connection: close\r\n'));
+    for (let i = 0; i < 3; i++) await sendRaw(proxied.port, lastPost);
     expect(upstream.arrivals).toHaveLength(2);
   });
 
@@ -582,12 +541,11 @@ describe('the pool', () => {
     const { upstream, proxied } = await stage(answerWith(ok, 'close'));
     for (let i = 0; i < 3; i++) {
       expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+      await soon(() => expect(upstream.sockets.size).toBe(0));
     }
   });
 
   it('POST whose response is lost on a kept connection → 502, and sent once', async () => {
-    const bytes = post('hello', 'Connection: close\r\n');
     let first = true;
     const { upstream, proxied } = await stage((socket, arrived) => {
       if (!/(?:\r\n\r\n|hello)$/.test(arrived) || /: 5\r\n.*\r\n\r\n$/.test(arrived)) return;
@@ -595,8 +553,8 @@ describe('the pool', () => {
       else socket.destroy();
       first = false;
     });
-    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(200);
-    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(502);
+    expect(statusOf(await sendRaw(proxied.port, lastPost))).toBe(200);
+    expect(statusOf(await sendRaw(proxied.port, lastPost))).toBe(502);
     expect(upstream.arrivals).toHaveLength(1);
     expect(upstream.arrivals[0]?.match(/HTTP\/1\.1\r\n/g)).toHaveLength(2);
     expect(proxied.refused).toEqual(['upstream_unavailable']);
@@ -611,39 +569,23 @@ describe('the pool', () => {
     );
     const request = (target: string, client: string): string =>
       `GET ${target} HTTP/1.1\r\nHost: a\r\nX-Client: ${client}\r\nConnection: close\r\n\r\n`;
-    const held = ['2001:db8::1', '2001:db8::2'].map((client) => {
-      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-      socket.write(request('/held', client));
-      return socket;
-    });
-    await vi.waitFor(
-      () => expect(upstream.arrivals.filter((bytes) => bytes.includes('/held'))).toHaveLength(2),
-      20_000,
-    );
+    const held = ['2001:db8::1', '2001:db8::2'].map((client) => open(proxied.port, request('/held', client)));
+    await soon(() => expect(upstream.arrivals.filter((bytes) => bytes.includes('/held'))).toHaveLength(2));
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(503);
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8:0:1::3')))).toBe(200);
     expect(proxied.refused).toEqual(['upstream_overloaded']);
     for (const socket of held) socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
     expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(200);
   });
 
   it('a client that goes away → its request to the upstream is given up', async () => {
     const { upstream, proxied } = await stage(() => {});
-    const clients = [get(), post('hello'), `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf`].map(
-      (bytes) => {
-        const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-        socket.write(bytes);
-        return socket;
-      },
-    );
-    await vi.waitFor(
-      () => expect(upstream.arrivals.filter((bytes) => bytes.includes('\r\n\r\n'))).toHaveLength(3),
-      20_000,
-    );
+    const half = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf`;
+    const clients = [get(), post('hello'), half].map((bytes) => open(proxied.port, bytes));
+    await soon(() => expect(upstream.arrivals.filter((bytes) => bytes.includes('\r\n\r\n'))).toHaveLength(3));
     for (const client of clients) client.destroy();
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-    expect(proxied.proxy.inFlight()).toBe(0);
+    await areGone({ upstream, proxied });
   });
 });
 
@@ -651,7 +593,7 @@ describe('failures', () => {
   const slow = { timeout: 0.3 };
   const forms: [string, string][] = [
     ['GET', last()],
-    ['POST', post('hello', 'Connection: close\r\n')],
+    ['POST', lastPost],
   ];
 
   it.each(forms)('%s, no listener → 502 in the configured body, immediately', async (_name, bytes) => {
@@ -670,7 +612,7 @@ describe('failures', () => {
     const { proxied, upstream } = await stage(() => {}, slow);
     expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(504);
     expect(proxied.refused).toEqual(['upstream_timeout']);
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    await soon(() => expect(upstream.sockets.size).toBe(0));
   });
 
   it.each(forms)(
@@ -699,9 +641,9 @@ describe('failures', () => {
       (socket) => {
         if (answers++ > 0) return;
         socket.write(`HTTP/1.1 200 OK\r\n${stream}`);
-        setTimeout(() => socket.write('9\r\ndata: 2\n\n\r\n'), 400);
+        setTimeout(() => socket.write('9\r\ndata: 2\n\n\r\n'), 200);
       },
-      { timeout: 0.1, tunnelTimeout: 2 },
+      { timeout: 0.1, tunnelTimeout: 1 },
     );
     expect(bodyOf(await sendRaw(proxied.port, bytes))).toMatch(/data: 1.*data: 2\n\n\r\n$/s);
     expect(proxied.cut).toEqual(['upstream_timeout']);
@@ -723,8 +665,7 @@ describe('failures', () => {
     const { proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'close'),
     );
-    const socket = connect(proxied.port, '127.0.0.1');
-    socket.write('GET / HTTP/1.0\r\nHost: a\r\n\r\n');
+    const socket = open(proxied.port, 'GET / HTTP/1.0\r\nHost: a\r\n\r\n');
     socket.resume();
     const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]; // the argument of this event
     expect(error.code).toBe('ECONNRESET');
@@ -739,11 +680,9 @@ describe('failures', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
       setImmediate(() => socket.destroy());
     });
-    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-    socket.resume();
-    socket.write('GET /late HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\n');
-    await vi.waitFor(() => expect(proxied.cut).toEqual(['upstream_unavailable']), 20_000);
-    await vi.waitFor(() => expect(socket.closed).toBe(true), 20_000);
+    const socket = open(proxied.port, get('/late') + get('/cut')).resume();
+    await soon(() => expect(proxied.cut).toEqual(['upstream_unavailable']));
+    await soon(() => expect(socket.closed).toBe(true));
   });
 
   it('more requests than the limit in flight → 503 with Retry-After; later ones pass', async () => {
@@ -753,17 +692,13 @@ describe('failures', () => {
       },
       { maxInFlight: 2 },
     );
-    const waiting = [0, 1].map(() => {
-      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
-      socket.write(get());
-      return socket;
-    });
-    await vi.waitFor(() => expect(upstream.arrivals.filter(Boolean)).toHaveLength(2), 20_000);
+    const waiting = [get(), get()].map((bytes) => open(proxied.port, bytes));
+    await soon(() => expect(upstream.arrivals.filter(Boolean)).toHaveLength(2));
     const refused = await sendRaw(proxied.port, last('/fine'));
     expect(statusOf(refused)).toBe(503);
     expect(refused).toMatch(/\r\nretry-after: 5\r\n/i);
     for (const socket of waiting) socket.destroy();
-    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 20_000);
+    await soon(() => expect(proxied.proxy.inFlight()).toBe(0));
     expect(statusOf(await sendRaw(proxied.port, last('/fine')))).toBe(200);
   });
 
@@ -771,11 +706,10 @@ describe('failures', () => {
     'a body that stops in the middle (%j) → 408 after the time limit, and the request is given up',
     async (rest) => {
       const { upstream, proxied } = await stage(() => {}, { timeout: 60, uploadTimeout: 0.3 });
-      const response = await sendRaw(proxied.port, `POST / HTTP/1.1\r\nHost: a\r\n${rest}`);
-      expect(statusOf(response)).toBe(408);
+      const bytes = `POST / HTTP/1.1\r\nHost: a\r\n${rest}`;
+      expect(statusOf(await sendRawFor(proxied.port, bytes, (seen) => seen.includes('\r\n\r\n')))).toBe(408);
       expect(proxied.refused).toEqual(['upload_timeout']);
-      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
-      expect(proxied.proxy.inFlight()).toBe(0);
+      await areGone({ upstream, proxied });
     },
   );
 
@@ -786,8 +720,8 @@ describe('failures', () => {
       },
       { timeout: 0.3, uploadTimeout: 0.3 },
     );
-    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
-    socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n');
+    const head = 'POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n';
+    const socket = open(proxied.port, head).setNoDelay(true);
     for (const byte of '012345678') {
       await sleep(50);
       socket.write(byte);
@@ -797,23 +731,14 @@ describe('failures', () => {
 });
 
 describe('kinds of upstream', () => {
+  const path = join(useFolder(), 'upstream.sock');
   it('unix:/path → over its socket, with and without a body', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'portcullis-proxy-'));
-    const path = join(folder, 'upstream.sock');
-    const server = createServer((incoming, outgoing) => {
-      void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
-    });
+    const server = createServer(echo);
     await once(server.listen(path), 'listening');
-    keep({
-      async close() {
-        server.closeAllConnections();
-        await once(server.close(), 'close');
-        rmSync(folder, { recursive: true });
-      },
-    });
+    keep({ close: () => stop(server) });
     const proxied = keep(await startProxied({ upstream: `unix:${path}` }));
     expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
-    expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
+    expect(bodyOf(await sendRaw(proxied.port, lastPost))).toContain('POST hello');
   });
 
   it.each(['localhost', '127.0.0.1'])(
@@ -825,17 +750,14 @@ describe('kinds of upstream', () => {
       const server = createTlsServer({ key, cert });
       server.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
       server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'));
-      const authority = await serve(
-        (incoming, outgoing) => {
-          hosts.push(incoming.headers.host);
-          void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
-        },
-        server as unknown as Server,
-      ); // it has the same events
+      const authority = await serve((incoming, outgoing) => {
+        hosts.push(incoming.headers.host);
+        echo(incoming, outgoing);
+      }, server);
       const url = `https://${name}:${authority.split(':')[1]}`;
       const proxied = keep(await startProxied({ upstream: url, tls: { ca } }));
       expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
-      expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
+      expect(bodyOf(await sendRaw(proxied.port, lastPost))).toContain('POST hello');
       expect(hosts).toEqual(['api.example', 'api.example']);
       const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
       expect(statusOf(await sendRaw(proxied.port, get('/', upgrade)))).toBe(403);
