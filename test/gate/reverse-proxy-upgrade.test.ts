@@ -202,7 +202,7 @@ describe('WebSocket', () => {
         if (reader === 'upstream') socket.pause();
         else send(socket);
       },
-      { unreadTimeout: 1 },
+      { unreadTimeout: 0.3 },
     );
     const socket = open(proxied.port, handshake());
     if (reader === 'upstream') socket.once('data', () => send(socket));
@@ -302,7 +302,7 @@ describe('an upgrade that is not agreed', () => {
           socket.write(`HTTP/1.1 ${status} A\r\nConnection: close\r\n\r\n`);
           readSent = flood(socket, Buffer.alloc(65_536));
         },
-        { unreadTimeout: 1, timeout: 3 },
+        { unreadTimeout: 0.3, timeout: 3 },
       );
       const socket = open(proxied.port, handshake()).pause();
       await soon(() => expect(upstream.arrivals).toHaveLength(1));

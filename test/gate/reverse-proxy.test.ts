@@ -470,7 +470,7 @@ describe('back-pressure', () => {
         socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
         flood(socket, `100000\r\n${megabyte}\r\n`);
       },
-      { unreadTimeout: 1 },
+      { unreadTimeout: 0.3 },
     );
     const client = open(proxied.port, get()).pause();
     await soon(() => expect(upstream.arrivals).toHaveLength(1));
