@@ -70,7 +70,8 @@ describe('workflows', () => {
 
   it('every script and file that a step runs exists', () => {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
-    const commands = steps.map(({ step }) => step.run ?? '');
+    const matrices = jobs.flatMap(({ job }) => job.strategy?.matrix['command'] ?? []);
+    const commands = [...steps.map(({ step }) => step.run ?? ''), ...matrices];
     const names = commands.flatMap((run) => [...run.matchAll(/npm run ([\w-]+)/g)].map(([, name = '']) => name));
     const paths = commands.flatMap((run) => [...run.matchAll(/(?:^|node )(\S+\/\S+)/g)].map(([, path = '']) => path));
     expect(names.length).toBeGreaterThan(3);

@@ -1,8 +1,7 @@
 // node tools/scripts/node-versions.js [VERSION…] [--overwrite-buffers]: tests on each supported version of Node, except the current one,
-// which `npm test` uses. On the newest: the library and all that handles connections; on those between: what calls Node's
-// sockets, HTTP and crypto. With `--overwrite-buffers`: all that handles connections on the oldest and the newest version,
-// also the current one, while the buffers of Node are overwritten (test/README.md); on the newest one, the service too.
-// Exits with 1 if a test fails.
+// which `npm test` uses. On the newest: the library, the service and all that handles connections; on those between: what
+// calls Node's sockets, HTTP and crypto. With `--overwrite-buffers`: that and all that handles connections, on the oldest and
+// the newest version, while the buffers of Node are overwritten (test/README.md). Exits with 1 if a test fails.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -18,9 +17,8 @@ const calls = [
   'adapters',
   'isolation',
 ];
-const library = ['core', 'providers', 'explain', 'testing'];
-const connections = ['server/listener', 'server/http', 'gate', 'adapters', 'catalogue', 'isolation'];
-const service = ['server', 'serve'];
+const connections = ['gate', 'catalogue'];
+const products = ['core', 'providers', 'explain', 'testing', 'server', 'serve'];
 /** Milliseconds for one version; it takes two to nine minutes. */
 const bound = 1_200_000;
 const here = process.versions.node.split('.')[0];
@@ -38,8 +36,8 @@ if (unknown.length > 0) throw new TypeError(`no version ${unknown.join()}; write
 /** @type {(version: string | undefined) => readonly string[]} */
 const listFolders = (version) => {
   const isNewest = version === all.at(-1);
-  if (overwrites) return isNewest ? [...connections, ...service] : connections;
-  return isNewest ? [...calls, ...library, ...connections] : [...calls, 'gate/reverse-proxy'];
+  if (isNewest && !overwrites) return [...calls, ...connections, ...products];
+  return [...calls, ...(overwrites ? connections : ['gate/reverse-proxy'])];
 };
 
 installPackages();
