@@ -5,8 +5,8 @@ import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
+import { writePart } from '../shared/page.js';
 import { pinThis } from '../shared/processes.js';
-import { writeOutput } from './docs.js';
 import { openInTurn } from './order.js';
 import { openReference } from './reference.js';
 import { namesOf, playRevocations, revocationNames } from './revocation.js';
@@ -107,7 +107,7 @@ async function playTable(chosen, { bench, seconds }) {
   }
   await reference.close();
   print(formatTotal({ rows: chosen.length, seconds: Math.round(seconds()), broken }));
-  if (write) writeOutput(printed.join(''));
+  if (write) writePart('docs/operations.md', 'output: faults', printed.join(''));
   return broken;
 }
 

@@ -1,5 +1,5 @@
 // Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
-import { openAsker } from '../load/asker.js';
+import { askOnce, openAsker } from '../load/asker.js';
 import { processorCount } from '../shared/processes.js';
 import { startProvider } from '../shared/provider.js';
 import { signJws } from '../shared/tokens.js';
@@ -43,19 +43,11 @@ export function formatLogout(logoutToken) {
   return `${head}Content-Length: ${13 + logoutToken.length}\r\n\r\nlogout_token=${logoutToken}`;
 }
 
-/** Status of one request on a new connection; 0 if the connection broke. */
-async function send({ port }, bytes) {
-  const asker = openAsker(port);
-  const { status } = await asker.ask(bytes);
-  asker.close();
-  return status;
-}
-
 /** Status of an access token, on a new connection. */
-export const ask = (instance, token) => send(instance, formatRequest(token));
+export const ask = (instance, token) => askOnce(instance, formatRequest(token));
 
 /** Status of a logout token, on a new connection. */
-export const logOut = (instance, logoutToken) => send(instance, formatLogout(logoutToken));
+export const logOut = (instance, logoutToken) => askOnce(instance, formatLogout(logoutToken));
 
 /** The kinds of a stream of valid tokens. */
 export const validKinds = (tokens) => [

@@ -1,11 +1,6 @@
-// node tools/faults/revocation.js [--quick] [ROW…]: two instances over one Redis end sessions while things go wrong. No token may
-// pass later than a second after its logout was confirmed, and no other token may be refused. Needs redis-server and a build.
+// Two instances over one Redis end sessions while things go wrong. No token may pass later than a second after its logout was
+// confirmed, and no other token may be refused.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { startLoad } from '../load/streams.js';
-import { makeFolder } from '../shared/folder.js';
-import { makeIdentity } from '../shared/identity.js';
 import { startRedis, startSentinels } from '../shared/redis.js';
 import { quantile } from '../shared/statistics.js';
 import { countAccepted, insist, loadRows } from './revocation-load.js';
@@ -168,17 +163,4 @@ function describe({ waits, note = 'refused by all, p99', ...counts }) {
     `${confirmed} logouts (${retries} retried), ${requests} requests, ${accepted} accepted later than ${bound} ms, ` +
     `${refused} valid refused, ${left} accepted at the end, ${broken} broken connections, ${note} ${Math.round(p99)} ms`
   );
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { values, positionals } = parseArgs({
-    options: { quick: { type: 'boolean', default: false } },
-    allowPositionals: true,
-  });
-  const folder = makeFolder('revocation');
-  const load = startLoad();
-  const names = positionals.length > 0 ? positionals : namesOf(values);
-  const broken = await playRevocations(names, { ...values, identity: await makeIdentity(folder), load });
-  await load.end();
-  process.exit(broken === 0 ? 0 : 1);
 }

@@ -40,3 +40,11 @@ export function openAsker(port) {
     close: () => connection?.close(),
   };
 }
+
+/** Sends one request on a new connection. Resolves with the status; 0 if the connection broke. */
+export async function askOnce({ port }, bytes) {
+  const asker = openAsker(port);
+  const { status } = await asker.ask(bytes);
+  asker.close();
+  return status;
+}

@@ -12,14 +12,10 @@ import {
   readBaseline,
 } from './reader.js';
 
-/** Counts of src, docs and test titles when the patterns were written. At most a tenth may remain. */
-const totalAtTheStart = 3950;
-
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     write: { type: 'boolean' },
-    move: { type: 'string', multiple: true },
     changed: { type: 'string' },
     since: { type: 'string', default: 'main' },
     help: { type: 'boolean', short: 'h' },
@@ -27,12 +23,11 @@ const { values, positionals } = parseArgs({
 });
 
 if (values.help) {
-  console.log(`Usage: node tools/prose/main.js [PATH…] [--changed REF] [--write [--move FROM:TO]]
+  console.log(`Usage: node tools/prose/main.js [PATH…] [--changed REF] [--write]
 
   PATH…            lists the banned expressions of files and folders
   --changed REF    lists the banned expressions on lines changed since a commit (usually main)
-  --write          lowers the baseline of folders changed since main (--since REF); fails if a count rose
-  --move FROM:TO   with --write: adds to the baseline of TO what FROM has lost, after a move`);
+  --write          lowers the baseline of folders changed since main (--since REF); fails if a count rose`);
   process.exit(0);
 }
 
@@ -75,11 +70,6 @@ if (values.changed !== undefined) {
     ),
   );
 } else if (values.write) {
-  for (const [from, to] of (values.move ?? []).map((pair) => pair.split(':'))) {
-    const moved = Math.max(0, (baseline[from] ?? 0) - (counts[from] ?? 0));
-    baseline[to] = (baseline[to] ?? 0) + moved;
-    baseline[from] = (baseline[from] ?? 0) - moved;
-  }
   const raised = Object.keys(counts).filter((folder) => counts[folder] > (baseline[folder] ?? 0));
   if (raised.length > 0) {
     for (const folder of raised) console.error(`${folder}: ${counts[folder]}, at most ${baseline[folder] ?? 0}`);
@@ -92,15 +82,5 @@ if (values.changed !== undefined) {
 } else {
   for (const [folder, count] of Object.entries(counts))
     console.log(`${String(count).padStart(5)}  ${folder} (at most ${baseline[folder] ?? 0})`);
-  const sum = (select) => findings.filter(select).length;
-  const [src, docs, titles] = [
-    sum(({ file }) => file.startsWith('src/')),
-    sum(({ file }) => file.startsWith('docs/')),
-    sum(({ kind }) => kind === 'title'),
-  ];
-  const total = src + docs + titles;
   console.log(`all: ${findings.length}`);
-  console.log(
-    `src ${src}, docs ${docs}, test titles ${titles}: ${total} of ${totalAtTheStart} at the start, ${((100 * total) / totalAtTheStart).toFixed(1)} % (aim: 10 %)`,
-  );
 }

@@ -12,6 +12,7 @@ import { createMemoryReplayStore, createResourceServer, createRevocations } from
 import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { findFreePort, listen, until } from '../shared/network.js';
+import { table } from '../shared/page.js';
 import { startChild } from '../shared/processes.js';
 
 const names = {
@@ -159,7 +160,7 @@ const features = {
 /** Tries each feature; an error is its own word. */
 async function examine(name) {
   const { needs, isInstalled, start } = await import(`./${name}.js`);
-  if (!isInstalled()) return `not tried: apt-get install --no-install-recommends ${needs.join(' ')}`;
+  if (!isInstalled()) return [`not tried: apt-get install --no-install-recommends ${needs.join(' ')}`];
   const folder = makeFolder(`provider-${name}`);
   const places = { audience, callback, logout: `${logoutOrigin}${path}`, receiver: `${receiver}${path}` };
   const setup = { ...(await open(await start({ folder, port: await findFreePort(), ...places }))), folder };
@@ -173,15 +174,17 @@ async function examine(name) {
     );
   }
   setup.server.close();
-  return words.join(' | ');
+  return words;
 }
 
 const rows = [];
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(names);
-for (const name of chosen) rows.push(`| ${names[name]} | ${await examine(name)} |`);
-const columns = ['provider', ...Object.keys(features)];
-console.log(`| ${columns.join(' | ')} |\n|${' --- |'.repeat(columns.length)}\n${rows.join('\n')}`);
+for (const name of chosen) rows.push([names[name], ...(await examine(name))]);
+const output = table(['provider', ...Object.keys(features)], rows);
+console.log(output);
 const guide = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8');
-const others = rows.filter((row) => !row.includes('not tried') && !guide.includes(row));
+const others = output
+  .split('\n')
+  .filter((row, index) => index > 1 && !row.includes('not tried') && !guide.includes(row));
 if (others.length > 0) console.error(`docs/providers.md has other rows:\n${others.join('\n')}`);
 process.exit(others.length > 0 ? 1 : 0);

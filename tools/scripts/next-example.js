@@ -7,11 +7,11 @@ import { dirname, join, resolve } from 'node:path';
 import { createTestIssuer } from 'portcullis/testing';
 import { makeFolder } from '../shared/folder.js';
 import { findFreePort, holdsWithin } from '../shared/network.js';
+import { table, writePart } from '../shared/page.js';
 import { endChild, startChild } from '../shared/processes.js';
 
 const packages = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1', 'typescript@5.9.3', '@types/node@20.19.43'];
 const swc = `@next/swc-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}@16.4.6`;
-const page = 'docs/frameworks/next.md';
 const folder = makeFolder('next');
 const audience = 'https://api.example.com/';
 
@@ -87,16 +87,12 @@ try {
   writeFileSync(join(folder, 'ca.pem'), issuer.ca);
   const rows = [];
   for (const [index, variant] of variants.entries()) rows.push([variant, await measure(variant, index, issuer)]);
-  const table = [
-    '| Next.js 16.4.6 | `next build` | no token | without the scope | with the scope |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows.map(([{ name }, cells]) => `| ${[name, ...cells].join(' | ')} |`),
-  ].join('\n');
-  console.log(table);
-  if (process.argv.includes('--write')) {
-    const place = /(<!-- output: next -->\n)[\s\S]*?(<!-- end -->)/;
-    writeFileSync(page, readFileSync(page, 'utf8').replace(place, `$1${table}\n$2`));
-  }
+  const output = table(
+    ['Next.js 16.4.6', '`next build`', 'no token', 'without the scope', 'with the scope'],
+    rows.map(([{ name }, cells]) => [name, ...cells]),
+  );
+  console.log(output);
+  if (process.argv.includes('--write')) writePart('docs/frameworks/next.md', 'output: next', output);
   const good = 'builds, 401, 403, 200, `{"reader":"alice"}`';
   const broken = rows.filter(([{ works }, cells]) => (cells.join(', ') === good) !== works);
   for (const [{ name }] of broken) console.error(`not as the page says: ${name}`);

@@ -1,10 +1,11 @@
 // npm run runtimes [-- NAME…] [--write]: the test suites of the library (adapters, fetched keys, signatures, limits) on other
 // runtimes. `--write` writes the rows into docs/evidence/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { installPackages } from '../bench/install.js';
 import { libraryRuntimes } from '../bench/runtimes.js';
+import { table, writePart } from '../shared/page.js';
 
 const report = `coverage/runtimes-${process.pid}.json`;
 const page = 'docs/evidence/runtimes.md';
@@ -83,10 +84,9 @@ const order = ['Node 20', 'Node 22', 'Node 24', 'Node 26', 'Bun', 'Deno', 'worke
 
 /** Replaces rows of the same runtime in a page. */
 function write(row) {
-  const text = readFileSync(page, 'utf8');
-  const place = /(<!-- output: library -->\n)(.*?)(<!-- end -->)/s;
-  const before = (place.exec(text)?.[2] ?? '').split('\n').slice(2).filter(Boolean);
-  const kept = before.map((line) =>
+  const [, before = ''] = /<!-- output: library -->\n(.*?)<!-- end -->/s.exec(readFileSync(page, 'utf8')) ?? [];
+  const lines = before.split('\n').slice(2).filter(Boolean);
+  const kept = lines.map((line) =>
     line
       .split(/(?<!\\)\|/)
       .slice(1, -1)
@@ -94,11 +94,7 @@ function write(row) {
   );
   const merged = new Map([...kept, row].map((cells) => [keyOf(cells), cells]));
   const sorted = [...merged.values()].toSorted((a, b) => order.indexOf(keyOf(a)) - order.indexOf(keyOf(b)));
-  const lines = [head, head.map(() => '---'), ...sorted].map((cells) => `| ${cells.join(' | ')} |`);
-  writeFileSync(
-    page,
-    text.replace(place, (_, start, _rows, end) => `${start}${lines.join('\n')}\n${end}`),
-  );
+  writePart(page, 'output: library', table(head, sorted));
 }
 
 const { values, positionals } = parseArgs({

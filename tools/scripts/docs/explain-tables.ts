@@ -7,7 +7,7 @@ import { nameCheck } from '../../../src/explain/explanation.ts';
 import { showStep } from '../../../src/explain/looks.ts';
 import { formatFirst, plainStyle } from '../../../src/explain/terminal-text.ts';
 import { type CauseCase, causeCases, makeFacts } from '../../../test/explain/cause-cases.ts';
-import { table } from './table.ts';
+import { table } from '../../shared/page.js';
 
 const escapeCell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
 

@@ -5,7 +5,7 @@ import { publishedHoles } from '../../../test/catalogue/published-holes.ts';
 import { catalogue } from '../../../test/catalogue/rows.ts';
 import { slowClients } from '../../../test/catalogue/slow-clients.ts';
 import { differenceTable } from '../../../test/differential/differences.ts';
-import { table } from './table.ts';
+import { table } from '../../shared/page.js';
 
 /** A row of the catalogue, whichever way it is run. */
 interface Row {

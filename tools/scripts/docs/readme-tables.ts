@@ -7,10 +7,10 @@ import { settingTable } from '../../../src/server/settings/setting-table.ts';
 import { environmentName } from '../../../src/server/settings/settings.ts';
 import { type Variant, variants } from '../../../src/server/variants/variants.ts';
 import { migrationTable } from '../../../test/migration/differences.ts';
+import { table } from '../../shared/page.js';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
 import { formatSourceTree } from './source-tree.ts';
-import { table } from './table.ts';
 
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
