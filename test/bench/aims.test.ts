@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aims, judge, limits, unsettledPairs } from '../../tools/bench/aims.js';
+import { aims, judge, limits, requests, unsettledPairs } from '../../tools/bench/aims.js';
 import { formatComparison } from '../../tools/bench/compare.js';
 import { runUndisturbed } from '../../tools/bench/measure.js';
 import { readResults } from '../../tools/bench/publish.js';
@@ -126,18 +126,20 @@ describe('a disturbed run', () => {
 });
 
 describe('two builds', () => {
+  const rows = [requests('warm', ['here', 'warm'], ['there', 'warm'])];
+
   it.each([
     ['the other one needs twice as much', 40, 'faster'],
     ['the other one needs half as much', 10, 'slower'],
   ])('%s → this build is %3$s', (_, cost, expected) => {
-    const text = formatComparison({ here: { warm: six(20) }, there: { warm: six(cost) } }, ['warm']);
+    const text = formatComparison({ here: { warm: six(20) }, there: { warm: six(cost) } }, rows);
     expect(text).toContain((cost / 20).toFixed(3));
     expect(text.trim().endsWith(`${expected} |`)).toBe(true);
   });
 
   it('two rounds that agree → undecided', () => {
     const samples = { here: { warm: rounds([20, 20]) }, there: { warm: rounds([10, 10]) } };
-    expect(formatComparison(samples, ['warm'])).toContain('too few rounds');
+    expect(formatComparison(samples, rows)).toContain('too few rounds');
   });
 
   it('now one needs more, now the other → no difference shown', () => {
@@ -145,6 +147,6 @@ describe('two builds', () => {
       here: { warm: rounds([10, 20, 10, 20, 10, 20]) },
       there: { warm: rounds([20, 10, 20, 10, 20, 10]) },
     };
-    expect(formatComparison(samples, ['warm'])).toContain('no difference shown');
+    expect(formatComparison(samples, rows)).toContain('no difference shown');
   });
 });

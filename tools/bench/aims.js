@@ -20,38 +20,39 @@ import { byRound, decide, estimate, isSettled, leastRounds, ratiosOf } from '../
  */
 
 const oneWorker = 'one worker on one processor';
-const http = /** @type {const} */ ({ command: 'http', covers: oneWorker });
 
-/** Ratio of requests in the same processor time, or of processor times the other way round. @returns {Row} */
-export const requests = (name, of, to, /** @type {number | undefined} */ least = undefined, more = {}) => ({
-  name,
-  ...http,
-  ...(least !== undefined && { aim: { least } }),
-  pairs: [of, to],
-  rounds: (results) => {
-    const [below, above] = [to, of].map(([server, workload]) => byRound(results.http?.samples[server]?.[workload]));
-    return ratiosOf(below, above);
-  },
-  ...more,
-});
+/**
+ * Ratio of requests in the same processor time, or of processor times the other way round. Without `least` it is a limit.
+ *
+ * @returns {Row}
+ */
+export const requests = (name, of, to, /** @type {number | undefined} */ least = undefined, more = {}) => {
+  const row = { name, command: 'http', covers: oneWorker, ...(least !== undefined && { aim: { least } }), ...more };
+  return {
+    ...row,
+    pairs: [of, to],
+    rounds: (results) => {
+      const read = ([server, workload]) => byRound(results[row.command]?.samples[server]?.[workload]);
+      return ratiosOf(read(to), read(of));
+    },
+  };
+};
 
 /** A figure of the service by itself, from its own measurement. @returns {Row} */
 const figure = (name, most, read, more = {}) => ({
-  ...{ name, ...http, aim: { most }, pairs: [], digits: 0 },
+  ...{ name, command: 'http', covers: oneWorker, aim: { most }, pairs: [], digits: 0 },
   rounds: ({ http: run }) => read(run?.figures ?? {}) ?? [],
   ...more,
 });
 
-/** A ratio of the gate; `bench -- gate` returns its rounds by `key`. Without `least` it is a limit. @returns {Row} */
-const gate = (name, key, /** @type {number | undefined} */ least = undefined, more = {}) => ({
+/** A ratio of the gate. @returns {Row} */
+const gate = (
   name,
-  command: 'gate',
-  covers: oneWorker,
-  ...(least !== undefined && { aim: { least } }),
-  pairs: [],
-  rounds: ({ gate }) => gate?.rounds[key] ?? [],
-  ...more,
-});
+  of,
+  to,
+  /** @type {number | undefined} */ least = undefined,
+  { workload = 'warm', ...more } = /** @type {any} */ ({}),
+) => requests(name, [of, workload], [to, workload], least, { command: 'gate', ...more });
 
 /** Ratio of the cost of one rule with one upstream and of N rules with M upstreams. Empty if these were not measured. */
 export const rulesRatio = ({ rows }, size, count = 1, when = undefined) => {
@@ -107,12 +108,12 @@ export const aims = [
   requests('warm : Fastify + @fastify/jwt, cache', own('warm'), ['fastify-cache', 'warm'], 5, peer),
   requests('warm : Hono + jose', own('warm'), ['hono-jose', 'warm'], 5, peer),
   requests('cold : Hono + jose', own('cold'), ['hono-jose', 'cold'], 1.25, peer),
-  gate('gate, decision next to a proxy : own warm endpoint', 'decision', 0.8),
-  gate('nginx + gate : nginx + raw node:http', 'nginx', 0.66, {
+  gate('gate, decision next to a proxy : own warm endpoint', 'gate', 'service', 0.8),
+  gate('nginx + gate : nginx + raw node:http', 'nginx-gate', 'nginx-raw', 0.66, {
     covers: 'one gate and one nginx worker on one processor',
   }),
-  gate('gate as the proxy : raw undici proxy', 'undici', 0.8),
-  gate('gate as the proxy : http-proxy-3', 'http-proxy-3', 1),
+  gate('gate as the proxy : raw undici proxy', 'proxy', 'undici', 0.8),
+  gate('gate as the proxy : http-proxy-3', 'proxy', 'http-proxy-3', 1),
   pace('gate as the proxy : nginx without checks,', 'proxy', 'nginx-plain', { aim: { most: 1.5 } }),
   rules('gate, 100 rules : 1 rule', 100),
   rules('gate, 10 000 rules : 1 rule', 10_000),
@@ -130,12 +131,21 @@ export const limits = [
   requests('malformed : open endpoint', own('malformed'), own('open')),
   pace('raw undici proxy : nginx without checks,', 'undici', 'nginx-plain'),
   pace('gate as the proxy : raw undici proxy,', 'proxy', 'undici'),
-  gate('raw undici proxy : HAProxy jwt_verify', 'undici-haproxy'),
-  gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy'),
+  gate('raw undici proxy : HAProxy jwt_verify', 'undici', 'haproxy'),
+  gate('gate as the proxy, warm : HAProxy jwt_verify', 'proxy', 'haproxy'),
+  gate('decision, each token new : sidecar in Go', 'gate', 'go', undefined, { workload: 'cold' }),
+  gate('decision, one token : sidecar in Go without a cache', 'gate', 'go'),
+  gate('decision, one token : sidecar in Go with a cache', 'gate', 'go-cached'),
+  gate('nginx and a decision : nginx and the sidecar in Go without a cache', 'nginx-gate', 'nginx-go'),
+  gate('nginx and a decision : nginx and the sidecar in Go with a cache', 'nginx-gate', 'nginx-go-cached'),
   requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
   // The cost of the one is how many requests the other serves instead.
   requests('cost of the open endpoint, with a token : without a token', own('open'), own('open-token')),
-  gate('cost of the warm endpoint, with the headers that a proxy sends to a gate : without them', 'told'),
+  gate(
+    'cost of the warm endpoint, with the headers that a proxy sends to a gate : without them',
+    'service',
+    'service-told',
+  ),
   requests(
     'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
     ['dpop-floor', 'dpop'],
@@ -168,9 +178,8 @@ export function judge(results, rows = aims) {
  * @returns {readonly Pair[]}
  */
 export function unsettledPairs(samples, rows = aims) {
-  const results = { http: { samples } };
   const pairs = rows.flatMap((row) => {
-    const rounds = row.pairs.length === 0 ? [] : row.rounds(results);
+    const rounds = row.pairs.length === 0 ? [] : row.rounds({ [row.command]: { samples } });
     // What gave no round before gives none again.
     return rounds.length > 0 && !isSettled(estimate(rounds), row.within) ? row.pairs : [];
   });

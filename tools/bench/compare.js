@@ -1,13 +1,10 @@
 // npm run bench -- compare REF: compares the processor time of this build and another commit, round by round.
 
-import { byRound, decide, estimateRatio, leastRounds, median, spread } from '../shared/statistics.js';
+import { byRound, decide, estimate, leastRounds, median, spread } from '../shared/statistics.js';
 import { requests, unsettledPairs } from './aims.js';
-import { measureGates } from './gate.js';
-import { formatGate } from './gate-report.js';
-import { comparedGates } from './gate-servers.js';
+import { gateServers } from './gate-servers.js';
 import { buildCommit } from './other-build.js';
 import { runRounds } from './rounds.js';
-import { serviceWords } from './runtimes.js';
 import { openScene } from './scene.js';
 import { servers } from './servers.js';
 import { table } from './table.js';
@@ -18,6 +15,19 @@ const full = { most: 20, seconds: 2, warmUpSeconds: 1.5, warmUps: 3, pace: 20_00
 const quick = { ...full, most: 6 };
 /** Formats the verdict of an interval of a ratio. */
 const verdicts = { met: 'faster', missed: 'slower', undecided: 'no difference shown' };
+/** @type {Record<string, any>} */
+const here = { ...gateServers, service: servers.portcullis };
+/** The gate in each of its roles. */
+const roles = ['gate', 'nginx-gate', 'proxy'];
+
+/** The servers of this build and of the build in `build`. */
+const bothBuilds = (build) => {
+  const there = Object.entries(here).map(([name, server]) => [
+    `${name} there`,
+    { ...server, build, ...(server.with && { with: `${server.with} there` }) },
+  ]);
+  return { ...here, ...Object.fromEntries(there) };
+};
 
 /** Prints a table; whether both builds did what they must. */
 export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], workload = [], rounds, seconds }) {
@@ -26,52 +36,47 @@ export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], w
   const unknown = names.filter((name) => !servers.portcullis.workloads.includes(name));
   if (unknown.length > 0) throw new RangeError(`There is no workload ${unknown.join(', ')}.`);
   const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
+  const compared = [
+    ...(only.includes('service') ? names.map((name) => [workloads[name].label, 'service', name]) : []),
+    ...(only.includes('gate') ? roles.map((name) => [gateServers[name].label, name, 'warm']) : []),
+  ];
+  const rows = compared.map(([label, name, load]) => requests(label, [name, load], [`${name} there`, load]));
+  const plan = (round, samples) => {
+    if (round === 0) return rows.flatMap(({ pairs }) => pairs);
+    return round < settings.most ? unsettledPairs(samples, rows) : [];
+  };
   const other = buildCommit(ref);
-  try {
-    const done = only.includes('service') ? await compareServices({ other, names, settings }) : true;
-    if (!only.includes('gate')) return done;
-    const gates = comparedGates(other.folder);
-    console.log(`\n${formatGate(await measureGates({ quick: isQuick, rounds, seconds, ...gates }), gates)}\n`);
-    return done;
-  } finally {
-    other.remove();
-  }
-}
-
-async function compareServices({ other, names, settings }) {
   const scene = await openScene();
   try {
-    const compared = {
-      here: servers.portcullis,
-      there: { ...servers.portcullis, command: () => serviceWords('here', other.folder) },
+    const known = bothBuilds(other.folder);
+    const about = {
+      servers: known,
+      names: [...new Set(plan(0).map(([name]) => name))],
+      workloadNames: [...new Set([...names, 'warm'])],
     };
-    const rows = names.map((name) => requests(name, ['here', name], ['there', name]));
-    const plan = (round, samples) => {
-      if (round === 0) return rows.flatMap(({ pairs }) => pairs);
-      return round < settings.most ? unsettledPairs(samples, rows) : [];
-    };
-    const about = { names: Object.keys(compared), servers: compared, workloadNames: names, plan };
-    const { samples, notes, failures } = await runRounds({ scene, ...about, ...settings });
+    const { samples, notes, failures } = await runRounds({ scene, ...about, plan, ...settings });
     console.log(`\nProcessor time a request, one worker on one processor: this build and ${other.name}\n`);
-    console.log(formatComparison(samples, names));
+    console.log(formatComparison(samples, rows));
     for (const [name, list] of Object.entries(notes)) console.log(`\n${name}: ${list.join('; ')}`);
     return failures.size === 0;
   } finally {
     await scene.close();
+    other.remove();
   }
 }
 
-/** One row a workload: what each needs, their ratio, and what its interval says. */
-export function formatComparison(samples, names) {
-  const rows = names.flatMap((name) => {
-    const [here, there] = ['here', 'there'].map((side) => byRound(samples[side]?.[name]));
-    const found = estimateRatio(there, here);
-    if (found === undefined) return [];
+/** Formats one row a workload: the cost of each build, their ratio, and the verdict of its interval. */
+export function formatComparison(samples, rows) {
+  const cells = rows.flatMap(({ name, pairs, rounds }) => {
+    const ratios = rounds({ http: { samples } });
+    if (ratios.length === 0) return [];
+    const found = estimate(ratios);
+    const costs = pairs.map(([server, workload]) => median(byRound(samples[server]?.[workload]).filter(Boolean)));
     const [value, low, high] = [found.value, found.low, found.high].map((each) => each.toFixed(3));
     return [
       [
-        workloads[name].label,
-        ...[here, there].map((each) => median(each.filter((cost) => cost !== undefined)).toFixed(1)),
+        name,
+        ...costs.map((cost) => cost.toFixed(1)),
         value,
         `${low} … ${high}`,
         `± ${(spread(found) * 100).toFixed(1)} %`,
@@ -82,6 +87,6 @@ export function formatComparison(samples, names) {
   });
   return table(
     ['workload', 'here, µs', 'there, µs', 'there : here', '95 % interval', 'half', 'rounds', 'this build is'],
-    rows,
+    cells,
   );
 }

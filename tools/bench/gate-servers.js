@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { serverWords, serviceWords } from './runtimes.js';
 import { haproxyCommand } from './servers/haproxy.js';
-import { servers } from './servers.js';
+import { servers, upstream } from './servers.js';
 
 const present = () => undefined;
 /** Headers of a proxy to the gate. */
@@ -19,23 +19,26 @@ const asked = { path: '/forward-auth', headers: forwarded };
 const passes = { path: '/orders/17', passes: true };
 const nginx = '/usr/sbin/nginx';
 
-const gate = (more = {}) => ({
-  command: () => serviceWords('here', more.folder).with(-1, 'gate'),
+/** Decides about one cached token. */
+const one = { checks: 'none', workloads: ['warm'] };
+const gate = (hasUpstream = false) => ({
+  command: ({ build }) => serviceWords('here', build).with(-1, 'gate'),
   environment: ({ issuer, audience, port, upstreamUrl }) => ({
     ISSUER: issuer,
     IDP_AUDIENCE: audience,
     HOST: '127.0.0.1',
     PORT: port,
     ADMIN_PORT: 'off',
-    ...(more.upstream && { UPSTREAM: upstreamUrl }),
+    ...(hasUpstream && { UPSTREAM: upstreamUrl }),
   }),
   missing: present,
+  ...one,
 });
 const script = (name) => ({
   command: () => serverWords(name),
   environment: ({ port, upstreamUrl }) => ({ PORT: port, UPSTREAM: upstreamUrl }),
   missing: present,
-  checks: 'none',
+  ...one,
 });
 
 /** A sidecar in Go, compiled from Debian's packages at its first start. */
@@ -55,18 +58,19 @@ const sidecar = (cache) => ({
     existsSync('/usr/bin/go') && existsSync('/usr/share/gocode/src/github.com/golang-jwt/jwt')
       ? undefined
       : 'golang-go and golang-github-golang-jwt-jwt-dev are not installed',
+  ...one,
 });
 
 /** deploy/gate/nginx.conf without TLS, which costs both sides the same, and with one worker. */
 const nginxBefore = (name) => ({
-  command: ({ folder, port, upstreamUrl, gates }) => {
-    const own = join(folder, `nginx-${name}`);
+  command: ({ folder, port, upstreamUrl, asked: gate }) => {
+    const own = join(folder, `nginx-${port}`);
     mkdirSync(own, { recursive: true });
     const values = {
       HOST: 'api.example.com',
       PORT: port,
       ADDRESS: '127.0.0.1',
-      GATE: new URL(gates[name]).host,
+      GATE: new URL(gate).host,
       UPSTREAM: new URL(upstreamUrl).host,
       FOLDER: own,
     };
@@ -84,6 +88,7 @@ const nginxBefore = (name) => ({
   },
   environment: () => ({}),
   missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
+  ...{ ...one, with: name, path: '/orders/17' },
 });
 
 /** nginx as a proxy with the settings of deploy/gate/nginx.conf that matter without a gate. */
@@ -118,11 +123,11 @@ http {
   },
   environment: () => ({}),
   missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
-  checks: 'none',
+  ...one,
 };
 
-/** The upstream of the proxies; it runs on the processor of wrk. */
-export const upstream = script('upstream');
+/** Only queried by another server. */
+const silent = { ready: asked, workloads: [] };
 
 /**
  * Servers by name. `with`: the server that it queries, on the same processor, whose cost is included. `passes`: it is a proxy.
@@ -130,88 +135,37 @@ export const upstream = script('upstream');
  * @type {Record<string, any>}
  */
 export const gateServers = {
-  service: { ...servers.portcullis, label: 'the service itself', path: '/api/private' },
+  service: { ...servers.portcullis, label: 'the service itself', workloads: ['warm'] },
   'service-told': {
     ...servers.portcullis,
     label: 'the service itself, sent what a proxy tells a gate',
-    path: '/api/private',
+    workloads: ['warm'],
     headers: forwarded,
   },
-  gate: { label: 'the gate, next to a proxy', ...gate(), ready: asked, ...asked },
-  'gate-asked': { label: 'the gate behind nginx', ...gate(), ready: asked, silent: true },
-  'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), silent: true },
-  'nginx-gate': { label: 'nginx and the gate', ...nginxBefore('gate-asked'), with: 'gate-asked', path: '/orders/17' },
-  'nginx-raw': {
-    label: 'nginx and raw node:http that says yes',
-    ...nginxBefore('raw-asked'),
-    with: 'raw-asked',
-    path: '/orders/17',
+  gate: { label: 'the gate, next to a proxy', ...gate(), ready: asked, ...asked, workloads: ['warm', 'cold'] },
+  'gate-asked': { label: 'the gate behind nginx', ...gate(), ...silent },
+  'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), ...silent },
+  'nginx-gate': { label: 'nginx and the gate', ...nginxBefore('gate-asked') },
+  'nginx-raw': { label: 'nginx and raw node:http that says yes', ...nginxBefore('raw-asked') },
+  go: {
+    label: 'sidecar in Go, without a cache',
+    ...{ ...sidecar('off'), ready: asked, ...asked, workloads: ['warm', 'cold'] },
   },
-  // Each request has a new token.
-  'gate-new': { label: 'the gate, each token new', ...gate(), ready: asked, ...asked, isNew: true },
-  'go-new': { label: 'sidecar in Go, each token new', ...sidecar('off'), ready: asked, ...asked, isNew: true },
-  go: { label: 'sidecar in Go, without a cache', ...sidecar('off'), ready: asked, ...asked },
   'go-cached': { label: 'sidecar in Go, with a cache', ...sidecar('on'), ready: asked, ...asked },
-  'go-asked': { label: 'sidecar in Go behind nginx', ...sidecar('off'), ready: asked, silent: true },
-  'go-cached-asked': { label: 'sidecar in Go with a cache behind nginx', ...sidecar('on'), ready: asked, silent: true },
-  'nginx-go': {
-    label: 'nginx and the sidecar in Go, without a cache',
-    ...nginxBefore('go-asked'),
-    ...{ with: 'go-asked', path: '/orders/17' },
-  },
-  'nginx-go-cached': {
-    label: 'nginx and the sidecar in Go, with a cache',
-    ...nginxBefore('go-cached-asked'),
-    ...{ with: 'go-cached-asked', path: '/orders/17' },
-  },
-  proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes },
+  'go-asked': { label: 'sidecar in Go behind nginx', ...sidecar('off'), ...silent },
+  'go-cached-asked': { label: 'sidecar in Go with a cache behind nginx', ...sidecar('on'), ...silent },
+  'nginx-go': { label: 'nginx and the sidecar in Go, without a cache', ...nginxBefore('go-asked') },
+  'nginx-go-cached': { label: 'nginx and the sidecar in Go, with a cache', ...nginxBefore('go-cached-asked') },
+  proxy: { label: 'the gate as the proxy', ...gate(true), ...passes },
   'nginx-plain': { label: 'nginx as the proxy, no checks', ...nginxPlain, ...passes },
   undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes },
-  'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes },
+  'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes, own: true },
   haproxy: {
     ...servers.haproxy,
     label: 'HAProxy jwt_verify as the proxy',
     command: ({ upstreamUrl, ...about }) => haproxyCommand({ ...about, upstream: new URL(upstreamUrl).host }),
+    ...one,
     ...passes,
   },
+  upstream,
 };
-
-/** The aims, and a limit of one of them: whose processor time is divided by whose. */
-export const gateRatios = {
-  decision: ['service', 'gate'],
-  told: ['service-told', 'service'],
-  nginx: ['nginx-raw', 'nginx-gate'],
-  undici: ['undici', 'proxy'],
-  'http-proxy-3': ['http-proxy-3', 'proxy'],
-  haproxy: ['haproxy', 'proxy'],
-  'undici-haproxy': ['haproxy', 'undici'],
-  go: ['go', 'gate'],
-  'go-cached': ['go-cached', 'gate'],
-  'go-new': ['go-new', 'gate-new'],
-  'nginx-go': ['nginx-go', 'nginx-gate'],
-  'nginx-go-cached': ['nginx-go-cached', 'nginx-gate'],
-};
-
-/** The gate of this build and of the build in `folder`, in each of its roles; `there` marks the other one. */
-export function comparedGates(folder) {
-  const { gate: decision, 'gate-asked': asked, 'nginx-gate': nginxGate, proxy } = gateServers;
-  const there = 'the other build: ';
-  return {
-    servers: {
-      gate: decision,
-      'gate-there': { ...decision, ...gate({ folder }), label: `${there}${decision.label}` },
-      'gate-asked': asked,
-      'gate-asked-there': { ...asked, ...gate({ folder }), label: `${there}${asked.label}` },
-      'nginx-gate': nginxGate,
-      'nginx-there': {
-        ...nginxGate,
-        ...nginxBefore('gate-asked-there'),
-        with: 'gate-asked-there',
-        label: `${there}${nginxGate.label}`,
-      },
-      proxy,
-      'proxy-there': { ...proxy, ...gate({ folder, upstream: true }), label: `${there}${proxy.label}` },
-    },
-    ratios: { decision: ['gate-there', 'gate'], nginx: ['nginx-there', 'nginx-gate'], proxy: ['proxy-there', 'proxy'] },
-  };
-}

@@ -1,8 +1,10 @@
-// npm run bench -- http: the service, its peers and floors over HTTP, all on one processor, wrk on another.
+// npm run bench -- http, gate: the service, its peers and floors, and the gate next to nginx and as a proxy, each compared with
+// the same setup without checks; all servers on one processor, wrk on another.
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { aims, limits, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
+import { gateServers } from './gate-servers.js';
 import { installPackages } from './install.js';
 import { describeMachine, savePart } from './publish.js';
 import { printReport } from './report.js';
@@ -17,8 +19,24 @@ import { quickWorkloads, workloads } from './workloads.js';
  * signed; a faster server ends early. The compiler settles after up to 80,000 requests, and each round starts the
  * servers again, so the first second is not measured.
  */
-const full = { most: 12, minutes: 10, seconds: 0.6, warmUpSeconds: 2, pace: 30_000 };
-const quick = { most: 2, minutes: 1, seconds: 0.8, warmUpSeconds: 1, pace: 20_000 };
+const sets = {
+  http: {
+    servers,
+    workloads,
+    figures,
+    full: { most: 12, minutes: 10, seconds: 0.6, warmUpSeconds: 2, pace: 30_000 },
+    short: { most: 2, minutes: 1, seconds: 0.8, warmUpSeconds: 1, pace: 20_000 },
+    quick: { servers: quickServers, workloads: quickWorkloads },
+  },
+  gate: {
+    servers: gateServers,
+    workloads: { warm: workloads.warm, cold: workloads.cold },
+    figures: {},
+    full: { most: 12, minutes: 8, seconds: 0.8, warmUpSeconds: 1.5, warmUps: 3, pace: 15_000 },
+    short: { most: 2, minutes: 4, seconds: 0.8, warmUpSeconds: 1.5, warmUps: 3, pace: 15_000 },
+    quick: { servers: Object.keys(gateServers), workloads: ['warm', 'cold'] },
+  },
+};
 
 /** Selects the requested names of `all`, in order. Throws on unknown names. */
 function choose(asked, all, kind) {
@@ -45,9 +63,10 @@ function requireTools() {
  * Plans each round: first all chosen pairs, then pairs of aims with too few rounds. A requested number of rounds
  * applies to all pairs.
  */
-function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
+function makePlan({ servers: known, names, workloadNames, settings, rounds }) {
+  const startedAt = performance.now();
   const all = names.flatMap((name) =>
-    servers[name].workloads.filter((each) => workloadNames.includes(each)).map((each) => [name, each]),
+    known[name].workloads.filter((each) => workloadNames.includes(each)).map((each) => [name, each]),
   );
   /** @param {import('./aims.js').Pair} pair */
   const isChosen = ([name, workload]) => all.some((pair) => pair[0] === name && pair[1] === workload);
@@ -61,28 +80,28 @@ function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
 }
 
 /** Runs and prints; whether every server did what it must. A run of everything is kept with `write`. */
-export async function bench({ quick: isQuick, only = [], workload = [], rounds, seconds, write }) {
+const runSet = async (set, { quick: isQuick, only = [], workload = [], rounds, seconds, write }) => {
   requireTools();
-  const allServers = isQuick && only.length === 0 ? quickServers : Object.keys(servers);
-  const allWorkloads = isQuick ? quickWorkloads : Object.keys(workloads);
-  const names = choose(only, allServers, 'server');
-  const asked = choose(workload, [...allWorkloads, ...(isQuick ? [] : Object.keys(figures))], 'workload');
+  const { servers: known, figures: alone, full, short, quick } = sets[set];
+  const names = choose(only, isQuick && only.length === 0 ? quick.servers : Object.keys(known), 'server');
+  const all = isQuick ? quick.workloads : [...Object.keys(sets[set].workloads), ...Object.keys(alone)];
+  const asked = choose(workload, all, 'workload');
   const workloadNames = asked.filter((name) => Object.hasOwn(workloads, name));
   // Figures belong to the service alone, so a run of named servers omits them.
   const figureNames =
-    only.length > 0 && workload.length === 0 ? [] : asked.filter((name) => Object.hasOwn(figures, name));
+    only.length > 0 && workload.length === 0 ? [] : asked.filter((name) => Object.hasOwn(alone, name));
   const isFull = !isQuick && only.length === 0 && workload.length === 0;
-  if (workloadNames.length > 0 && names.some((name) => servers[name].own)) installPackages();
+  if (workloadNames.length > 0 && names.some((name) => known[name].own)) installPackages();
 
-  const settings = { ...(isQuick ? quick : full), ...(seconds && { seconds }) };
+  const settings = { ...(isQuick ? short : full), ...(seconds && { seconds }) };
   const startedAt = performance.now();
   const scene = await openScene();
   try {
-    const plan = makePlan({ names, workloadNames, settings, rounds, startedAt: performance.now() });
+    const plan = makePlan({ servers: known, names, workloadNames, settings, rounds });
     const measured =
       workloadNames.length === 0
         ? { samples: {}, notes: {}, failures: new Set() }
-        : await runRounds({ scene, names, workloadNames, plan, ...settings });
+        : await runRounds({ scene, servers: known, names, workloadNames, plan, ...settings });
     const { samples, notes, failures } = measured;
     const more = {};
     for (const name of figureNames) {
@@ -97,11 +116,14 @@ export async function bench({ quick: isQuick, only = [], workload = [], rounds, 
     }
     const minutes = Math.round((performance.now() - startedAt) / 6000) / 10;
     const run = { ...describeMachine(), settings: { ...settings, minutes }, samples, figures: more, notes };
-    printReport({ http: run });
-    if (isFull && write) savePart('http', run);
+    printReport({ [set]: run });
+    if (isFull && write) savePart(set, run);
     for (const name of failures) console.error(`failed: ${name}: ${notes[name].join('; ')}`);
     return failures.size === 0;
   } finally {
     await scene.close();
   }
-}
+};
+
+export const benchHttp = (options) => runSet('http', options);
+export const benchGate = (options) => runSet('gate', options);

@@ -16,7 +16,7 @@ Without a name: replay, http and rules. With --write and without a name: all tha
 minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
-  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http and compare, for development
+  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, gate and compare, for development
 
 Every ratio is of processor time a request, from rounds in turn, with a 95 % interval; rounds go on until it is narrower
 than ±3 %, or their cap is reached. It needs two idle processors: a measurement in which other programs used the
@@ -24,11 +24,11 @@ server's processor is repeated automatically; the report counts those that staye
 
 const benches = {
   replay: () => import('./replay.js'),
-  http: () => import('./http.js'),
+  http: async () => ({ bench: (await import('./http.js')).benchHttp }),
   pace: () => import('./pace.js'),
   rules: () => import('./rules.js'),
   first: () => import('./first.js'),
-  gate: () => import('./gate.js'),
+  gate: async () => ({ bench: (await import('./http.js')).benchGate }),
   compare: () => import('./compare.js'),
   tables: async () => ({ bench: (await import('./publish.js')).writePages }),
 };

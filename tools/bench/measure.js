@@ -1,4 +1,5 @@
 // One measurement: a short warm-up in which each status is counted, then the run whose figures count.
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { load } from '../load/wrk.js';
 import { residentMemory } from '../shared/processes.js';
@@ -34,7 +35,13 @@ const parts = ({ seconds, warmUpSeconds }) => ({ warmUp: warmUpSeconds, measured
 /** Returns a function that finds the file of a part: a shared file, or lines for this server. */
 function findFile({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
   const { perServer } = workloads[workload];
-  if (perServer === undefined) return async (part) => pool[workload][part];
+  const own = (part, text) => scene.write(`${workload}-${name}-${part}.txt`, text);
+  const more = Object.entries(server.headers ?? {}).map(([key, value]) => `\t${key}: ${value}`);
+  if (perServer === undefined) {
+    if (more.length === 0) return async (part) => pool[workload][part];
+    return async (part) =>
+      own(part, readFileSync(pool[workload][part], 'utf8').replaceAll('\n', `\t${more.join('')}\n`));
+  }
   let first = 0;
   return async (part) => {
     // A proof from the second of the start would get a nonce challenge.
@@ -42,7 +49,7 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
     const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
     const lines = await perServer({ scene, url: running.url, count, first });
     first += count + 1;
-    return scene.write(`${workload}-${name}-${part}.txt`, `${lines.join('\n')}\n`);
+    return own(part, `${lines.join('\n')}\n`);
   };
 }
 
@@ -58,11 +65,11 @@ function expectStatuses({ status }, { statuses, requests, refused, broken }) {
 
 /** Measures one workload of one server; the figures of `load`, and resident memory afterwards. */
 export async function measure(about) {
-  const { workload, running, seconds, warmUpSeconds, warmUps = 1 } = about;
+  const { workload, server, running, asked, seconds, warmUpSeconds, warmUps = 1 } = about;
   const told = workloads[workload];
-  const url = new URL(told.path ?? '/api/private', running.url).href;
+  const url = new URL(server.path ?? told.path ?? '/api/private', running.url).href;
   const fileOf = findFile(about);
-  const { pid } = running;
+  const pid = [running, ...(asked === undefined ? [] : [asked])].map((each) => each.pid);
   const once = told.once === true;
   const warmUp = { file: await fileOf('warmUp'), seconds: warmUpSeconds, count: true };
   for (let i = 0; i < (once ? 1 : warmUps); i++) expectStatuses(told, await load({ pid, url, once, ...warmUp }));
@@ -79,5 +86,5 @@ export async function measure(about) {
   );
   const { rate, p50, p99, cpu, busy, wrk, others, stolen, repeated, disturbed, requests, broken } = measured;
   const figures = { rate, p50, p99, cpu, busy, wrk, others, stolen, repeated, disturbed, requests, broken };
-  return { ...figures, memory: residentMemory(pid) };
+  return { ...figures, memory: residentMemory(running.pid) };
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startLoad } from '../load/streams.js';
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
-import { gateServers, upstream } from './gate-servers.js';
+import { gateServers } from './gate-servers.js';
 import { savePart } from './publish.js';
 import { formatPace } from './report.js';
 import { say, startServer } from './running.js';
@@ -51,7 +51,7 @@ async function measureProxies({ scene, settings }) {
   };
   try {
     // The generator never sleeps, so the upstream shares the processor of the proxies, which are idle most of the time.
-    const { url: behind } = await open('upstream', upstream, { scene });
+    const { url: behind } = await open('upstream', { ...gateServers.upstream, processor: undefined }, { scene });
     const about = { ...scene, upstreamUrl: new URL('/', behind).origin };
     const token = scene.mintOne();
     const file = scene.write('pace-proxies.txt', `Bearer ${token}\n`);

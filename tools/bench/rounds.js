@@ -3,7 +3,7 @@
 import { findFreePort } from '../shared/network.js';
 import { measure } from './measure.js';
 import { checkServer, copyAnswers, say, startServer } from './running.js';
-import { servers as allServers } from './servers.js';
+import { servers as allServers, upstream } from './servers.js';
 import { workloads } from './workloads.js';
 
 /** Maximum number of repeated measurements in a run. */
@@ -41,7 +41,9 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
   const failures = new Set();
   const note = (name, text) => {
     notes[name] ??= [];
-    if (!notes[name].includes(text)) notes[name].push(text);
+    if (notes[name].includes(text)) return;
+    notes[name].push(text);
+    say(`${name}: ${text}`);
   };
   const fail = (name, text) => {
     note(name, text);
@@ -52,14 +54,18 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
     samples[name][workload] ??= [];
     samples[name][workload].push(sample);
   };
-  const present = names.filter((name) => {
-    const missing = servers[name].missing();
+  /** The server that another one queries starts before it. */
+  const withAsked = (each) => [...new Set(each.flatMap((name) => [servers[name].with ?? [], name].flat()))];
+  const present = withAsked(names).filter((name) => {
+    const missing = withAsked([name]).flatMap((each) => servers[each].missing() ?? [])[0];
     if (missing !== undefined) note(name, `left out: ${missing}`);
     return missing === undefined;
   });
   const ports = Object.fromEntries(await Promise.all(present.map(async (name) => [name, await findFreePort()])));
   const answers = await readAnswers(scene, await findFreePort());
-  const told = { ...scene, answers };
+  const urls = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, `http://127.0.0.1:${port}`]));
+  const behind = await startServer('behind', upstream, { scene, port: await findFreePort() });
+  const told = { ...scene, answers, urls, upstreamUrl: new URL('/', behind.url).origin };
 
   const start = async (name, round) => {
     try {
@@ -76,7 +82,8 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
 
   const budget = { repeats: mostRepeats };
   const measurePair = async ([name, workload], running, round) => {
-    const about = { name, workload, server: servers[name], running, pool, scene, budget };
+    const asked = running.get(servers[name].with);
+    const about = { name, workload, server: servers[name], running: running.get(name), asked, pool, scene, budget };
     try {
       const sample = await measure({ ...about, ...times });
       keep(name, workload, { round, ...sample });
@@ -94,16 +101,19 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
     // What failed once fails again: a round without it is worth as much.
     const wanted = plan(round, samples).filter(([name]) => !failures.has(name));
     const pairs = wanted.filter(([name]) => present.includes(name));
-    if (pairs.length === 0) return { samples, notes, failures };
+    if (pairs.length === 0) {
+      await behind.stop();
+      return { samples, notes, failures };
+    }
     // Each other round goes backwards, so that no server always comes after the same one.
     if (round % 2 === 1) pairs.reverse();
     const running = new Map();
-    for (const name of new Set(pairs.map(([each]) => each))) {
+    for (const name of withAsked(pairs.map(([each]) => each))) {
       const started = await start(name, round);
       if (started !== undefined) running.set(name, started);
     }
     for (const pair of pairs) {
-      if (running.has(pair[0])) await measurePair(pair, running.get(pair[0]), round);
+      if (running.has(pair[0])) await measurePair(pair, running, round);
     }
     await Promise.all([...running.values()].map(({ stop }) => stop()));
   }

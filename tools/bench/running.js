@@ -22,12 +22,12 @@ const ask = (url, authorization, more = {}) =>
 
 /** Starts a server. Rejects with its last output if it exits, or does not accept a valid token in time. */
 export async function startServer(name, server, about) {
-  const { scene, port, environment = {}, processor = processors.server } = about;
-  const words = server.command({ ...scene, port });
+  const { scene, port } = about;
+  const words = server.command({ ...scene, port, build: server.build, asked: scene.urls?.[server.with] });
   const log = join(scene.folder, `${name}.log`);
   const stderr = openSync(log, 'w');
   const running = startChild(words, {
-    processor,
+    processor: server.processor ?? processors.server,
     env: {
       PATH: process.env.PATH,
       HOME: scene.folder,
@@ -35,7 +35,6 @@ export async function startServer(name, server, about) {
       DENO_CERT: scene.certificateFile,
       DENO_NO_UPDATE_CHECK: '1',
       ...server.environment({ ...scene, port }),
-      ...environment,
     },
     // The service writes one line a request: to /dev/null, where it costs what writing costs, and no disk.
     stdio: ['ignore', 'ignore', stderr],

@@ -1,5 +1,6 @@
 // The servers as data: how each is started, and which workloads say something about it.
 import { existsSync } from 'node:fs';
+import { processors } from '../shared/processes.js';
 import { hasRuntime, serverWords, serviceWords } from './runtimes.js';
 import { haproxyCommand } from './servers/haproxy.js';
 
@@ -10,7 +11,7 @@ const dpop = ['dpop', 'dpop-keys'];
 const brief = ['open', 'warm', 'cold', 'dpop'];
 
 const service = (runtime) => ({
-  command: () => serviceWords(runtime),
+  command: ({ build }) => serviceWords(runtime, build),
   environment: ({ domain, audience, port }) => ({
     IDP_DOMAIN: domain,
     IDP_AUDIENCE: audience,
@@ -99,3 +100,14 @@ export const servers = {
 
 /** Servers of `--quick`. */
 export const quickServers = ['portcullis', 'raw-floor', 'cold-floor', 'dpop-floor'];
+
+/** The upstream of the proxies; it runs on the processor of wrk. */
+export const upstream = {
+  label: 'the upstream itself',
+  command: () => serverWords('upstream'),
+  environment: ({ port }) => ({ PORT: port }),
+  missing: () => undefined,
+  checks: 'none',
+  processor: processors.load,
+  workloads: ['warm'],
+};

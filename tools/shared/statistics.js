@@ -95,12 +95,6 @@ export const ratiosOf = (above, below) =>
     return value === undefined || other === undefined ? [] : [value / other];
   });
 
-/** Estimates the ratio of two columns like {@link ratiosOf}; `undefined` without a common round. @type {(...columns: Parameters<typeof ratiosOf>) => Estimate | undefined} */
-export function estimateRatio(above, below) {
-  const ratios = ratiosOf(above, below);
-  return ratios.length === 0 ? undefined : estimate(ratios);
-}
-
 /** Half the width of the interval as a share of the value. @param {Estimate} found */
 export const spread = ({ value, low, high }) => (high - low) / 2 / value;
 
