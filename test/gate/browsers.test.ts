@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Client as McpClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as ClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
@@ -11,16 +10,12 @@ import type { Browser } from 'playwright-core';
 import { Agent, EventSource } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { listen as listenOn, stop } from '../../tools/shared/network.js';
 import { openPage, startBrowser } from '../support/browser.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
 import { needs } from '../support/programs.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { sendRawFor } from './proxied.ts';
-
-let provider: TestProvider;
-let upstream: Awaited<ReturnType<typeof startUpstream>>;
-let gate: OpenedGate;
-let token: string;
 
 /** An upstream that selects `chat`, and sends the subprotocols that it gets. */
 async function startUpstream() {
@@ -39,16 +34,14 @@ async function startUpstream() {
     mcp: undefined as McpTransport | undefined,
     async close() {
       for (const each of sockets.clients) each.terminate();
-      server.closeAllConnections();
-      await once(server.close(), 'close');
+      await stop(server);
     },
   };
   server.on('upgrade', (incoming, socket, head) => {
     state.last = incoming;
     sockets.handleUpgrade(incoming, socket, head, (each) => each.send(linesOf(incoming).join(' | ')));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  state.url = `http://127.0.0.1:${await listenOn(server)}`;
   return state;
 }
 
@@ -57,7 +50,11 @@ const linesOf = ({ rawHeaders }: IncomingMessage): readonly string[] =>
   rawHeaders.filter((_, index) => index % 2 === 1 && /^sec-websocket-protocol$/i.test(rawHeaders[index - 1] ?? ''));
 
 const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, webSocketToken: 'protocol', ...more });
-const rules = () => ({
+const provider = await useTestProvider();
+const upstream = await startUpstream();
+afterAll(() => upstream.close());
+const token = await provider.sign({ sub: 'ann' });
+const rules = {
   issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
   rules: [
     rule('token'),
@@ -70,19 +67,9 @@ const rules = () => ({
     { id: 'page', path: '/page', access: 'open' },
     { id: 'plain', path: '/plain/**' },
   ],
-});
-
-beforeAll(async () => {
-  [provider, upstream] = await Promise.all([startTestProvider(), startUpstream()]);
-  [token, gate] = await Promise.all([
-    provider.sign({ sub: 'ann' }),
-    openGate(provider, rules(), { UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' }),
-  ]);
-});
-afterAll(async () => {
-  await gate?.stop();
-  await Promise.all([upstream?.close(), provider?.close()]);
-});
+};
+const gate = await useGate(provider, rules, { UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' });
+const socketUrl = `${gate.url.replace('http', 'ws')}/token/x`;
 
 const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
 const key = `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`;
@@ -175,14 +162,14 @@ describe('webSocketToken', () => {
   });
 
   it('beside a proxy → exit 78 with the fix', async () => {
-    const started = openGate(provider, rules());
+    const started = openGate(provider, rules);
     const fix = '"webSocketToken" of the rule "token" cannot be used beside a proxy';
     await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(fix) });
   });
 
   it('ws → opened with the token; wrong ones are refused', async () => {
     const connectWith = async (...offered: string[]) => {
-      const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/token/x`, offered);
+      const socket = new WebSocket(socketUrl, offered);
       const [first] = await Promise.race([once(socket, 'message'), once(socket, 'unexpected-response').then(() => [])]);
       socket.on('error', () => {}).terminate();
       return [socket.protocol, first && String(first)];
@@ -193,49 +180,62 @@ describe('webSocketToken', () => {
   });
 });
 
-describe('webSocketToken in a browser', needs('chromium'), () => {
+/** A token that expires while a stream is open. */
+const short = () => provider.sign({ sub: 'ann', exp: Math.floor(Date.now() / 1000) + 3 });
+
+describe('in a browser', needs('chromium'), () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
   });
   afterAll(() => browser?.close());
 
-  it.each([
-    [
-      ['chat', 'bearer', 'T'],
-      ['open', 'chat', 'chat'],
-    ],
-    [
-      ['bearer', 'T'],
-      ['open', 'bearer', ''],
-    ],
-    [
-      ['chat', 'bearer', 'wrong'],
-      ['close', 1006],
-    ],
-    [['chat'], ['close', 1006]],
-  ])('new WebSocket(url, %j) → %j', async (offered, expected) => {
+  it('new WebSocket with a token, a wrong one and none → open with its subprotocol, or closed with 1006', async () => {
     const { page, close } = await openPage(browser, upstream.url);
-    const url = `${gate.url.replace('http', 'ws')}/token/x`;
-    const list = JSON.stringify(offered.map((each) => (each === 'T' ? token : each)));
-    const seen = await page.evaluate(`new Promise((resolve) => {
-      const socket = new WebSocket('${url}', ${list});
+    const offers = [['chat', 'bearer', token], ['bearer', token], ['chat', 'bearer', 'wrong'], ['chat']];
+    const seen = await page.evaluate(`Promise.all(${JSON.stringify(offers)}.map((offered) => new Promise((resolve) => {
+      const socket = new WebSocket('${socketUrl}', offered);
       socket.onmessage = ({ data }) => resolve(['open', socket.protocol, data]);
       socket.onclose = ({ code }) => resolve(['close', code]);
-    })`);
-    expect(seen).toEqual(expected);
+    })))`);
+    const closed = ['close', 1006];
+    expect(seen).toEqual([['open', 'chat', 'chat'], ['open', 'bearer', ''], closed, closed]);
+    await close();
+  });
+
+  it('a token that expires → a WebSocket closes with 1006, fetch reads the end; both open again', async () => {
+    const { page, close } = await openPage(browser, `${gate.url}/page`);
+    const tokens = JSON.stringify([await short(), token]);
+    const seen = await page.evaluate(`(async () => {
+      const tokens = ${tokens};
+      const open = (value) => new Promise((resolve) => {
+        const socket = new WebSocket('${socketUrl}', ['chat', 'bearer', value]);
+        const closed = new Promise((end) => (socket.onclose = ({ code }) => end(code)));
+        socket.onmessage = () => resolve({ closed, socket });
+      });
+      const read = async (value) => {
+        const response = await fetch('/token/events', { headers: { authorization: 'Bearer ' + value } });
+        const reader = response.body.getReader();
+        await reader.read();
+        return reader;
+      };
+      const [{ closed }, first] = await Promise.all([open(tokens[0]), read(tokens[0])]);
+      const [code, { done }] = await Promise.all([closed, first.read()]);
+      const [{ socket }, second] = await Promise.all([open(tokens[1]), read(tokens[1])]);
+      socket.close();
+      await second.cancel();
+      return [code, done];
+    })()`);
+    expect(seen).toEqual([1006, true]);
     await close();
   });
 });
 
 /** Each client gets a token that expires while its stream is open, and returns with another one. */
 describe('an open stream whose token expires', () => {
-  const short = () => provider.sign({ sub: 'ann', exp: Math.floor(Date.now() / 1000) + 3 });
-  const socketUrl = () => `${gate.url.replace('http', 'ws')}/token/x`;
-
   it('ws → closed with 1006; a new WebSocket opens', async () => {
     const open = async (value: string): Promise<WebSocket> => {
-      const socket = new WebSocket(socketUrl(), ['chat', 'bearer', value]);
+      const socket = new WebSocket(socketUrl, ['chat', 'bearer', value]);
       await once(socket, 'message');
       return socket;
     };
@@ -304,34 +304,5 @@ describe('an open stream whose token expires', () => {
     await expect.poll(() => changes).toBe(1);
     await client.close();
     await server.close();
-  });
-
-  it('a browser → a WebSocket closes with 1006, fetch reads the end; both open again', needs('chromium'), async () => {
-    const browser = await startBrowser();
-    const { page, close } = await openPage(browser, `${gate.url}/page`);
-    const tokens = JSON.stringify([await short(), token]);
-    const seen = await page.evaluate(`(async () => {
-      const tokens = ${tokens};
-      const open = (value) => new Promise((resolve) => {
-        const socket = new WebSocket('${socketUrl()}', ['chat', 'bearer', value]);
-        const closed = new Promise((end) => (socket.onclose = ({ code }) => end(code)));
-        socket.onmessage = () => resolve({ closed, socket });
-      });
-      const read = async (value) => {
-        const response = await fetch('/token/events', { headers: { authorization: 'Bearer ' + value } });
-        const reader = response.body.getReader();
-        await reader.read();
-        return reader;
-      };
-      const [{ closed }, first] = await Promise.all([open(tokens[0]), read(tokens[0])]);
-      const [code, { done }] = await Promise.all([closed, first.read()]);
-      const [{ socket }, second] = await Promise.all([open(tokens[1]), read(tokens[1])]);
-      socket.close();
-      await second.cancel();
-      return [code, done];
-    })()`);
-    expect(seen).toEqual([1006, true]);
-    await close();
-    await browser.close();
   });
 });

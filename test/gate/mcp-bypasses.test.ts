@@ -1,15 +1,17 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createRevocations } from '../../src/core/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { listen, stop } from '../../tools/shared/network.js';
+import { useUpstream } from '../support/gate-edge.ts';
+import { useGate } from '../support/gate-process.ts';
+import { useTestProvider } from '../support/test-provider.ts';
+import { open, sendRaw } from './proxied.ts';
 
 const resource = 'http://localhost:9/mcp';
 const maps = { tools: { read: {}, 'delete-*': { scopes: ['files:write'] } } };
@@ -17,13 +19,6 @@ const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', pa
 const readMessage = message.replace('delete-x', 'read');
 const json = 'Content-Type: application/json\r\n';
 const length = `Content-Length: ${message.length}\r\n`;
-
-/** Sends bytes, and reads until the response has ended. */
-async function exchange(port: number, bytes: string): Promise<string> {
-  const socket = connect(port, '127.0.0.1');
-  socket.write(bytes);
-  return text(socket).catch(() => '');
-}
 
 const statusOf = (response: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(response)?.[1]);
 
@@ -87,38 +82,27 @@ const bypasses: readonly (readonly [string, Request])[] = [
   ),
 ];
 
-describe('ways past the message', () => {
-  let provider: TestProvider;
-  let upstream: RecordingUpstream;
-  let gate: OpenedGate;
-
-  beforeAll(async () => {
-    [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
-    const rule = { path: '/mcp', preflight: 'allow', mcp: maps };
-    gate = await openGate(
-      provider,
-      {
-        issuers: { staff: { issuer: provider.issuer, audience: resource } },
-        rules: [
-          { id: 'mcp', ...rule },
-          { id: 'plain', path: '/plain', preflight: 'allow' },
-          { id: 'watched', ...rule, path: '/watched', mode: 'report' },
-        ],
-      },
-      { UPSTREAM: `http://${upstream.address}`, TUNNEL_TIMEOUT: '1' },
-    );
-  });
-  afterAll(async () => {
-    await gate?.stop();
-    await Promise.all([upstream?.close(), provider?.close()]);
-  });
+describe('ways past the message', async () => {
+  const provider = await useTestProvider();
+  const upstream = await useUpstream();
+  const rule = { path: '/mcp', preflight: 'allow', mcp: maps };
+  const rules = [
+    { id: 'mcp', ...rule },
+    { id: 'plain', path: '/plain', preflight: 'allow' },
+    { id: 'watched', ...rule, path: '/watched', mode: 'report' },
+  ];
+  const issuers = { staff: { issuer: provider.issuer, audience: resource } };
+  const gate = await useGate(
+    provider,
+    { issuers, rules },
+    { UPSTREAM: `http://${upstream.address}`, TUNNEL_TIMEOUT: '1' },
+  );
 
   async function ask({ head, body = '' }: Request, withToken = true): Promise<string> {
     const token = withToken ? `Authorization: Bearer ${await provider.sign({ aud: resource, scope: '' })}\r\n` : '';
     const close = head.includes('Connection:') ? '' : 'Connection: close\r\n';
-    const port = Number(new URL(gate.url).port);
     const rest = head.includes('keep-alive') ? `GET /none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n` : '';
-    return exchange(port, `${head}Host: a\r\n${token}${close}\r\n${body}${rest}`);
+    return sendRaw(gate.port, `${head}Host: a\r\n${token}${close}\r\n${body}${rest}`).catch(() => '');
   }
 
   it.each(bypasses)('%s → refused, and nothing reaches the upstream', async (_way, request) => {
@@ -166,20 +150,13 @@ describe('a token that ends while the body arrives', () => {
   });
   const auth = createMcpAuth(server, { resource, authorizationServers: [issuer.issuer], ...maps });
   const handled: unknown[] = [];
-  let http: Server;
-  beforeAll(async () => {
-    http = createServer((incoming: IncomingMessage & { body?: unknown }, outgoing: ServerResponse) =>
-      auth.protect(incoming, outgoing, () => {
-        handled.push(incoming.body);
-        outgoing.end('ok');
-      }),
-    );
-    await once(http.listen(0, '127.0.0.1'), 'listening');
-  });
-  afterAll(() => {
-    http.closeAllConnections();
-    http.close();
-  });
+  const http = createServer((incoming: IncomingMessage & { body?: unknown }, outgoing: ServerResponse) =>
+    auth.protect(incoming, outgoing, () => {
+      handled.push(incoming.body);
+      outgoing.end('ok');
+    }),
+  );
+  afterAll(() => stop(http));
 
   it.each<readonly [string, () => unknown, number]>([
     ['nothing ends', () => undefined, 200],
@@ -195,10 +172,11 @@ describe('a token that ends while the body arrives', () => {
     late = 0;
     handled.length = 0;
     const iat = Math.floor(Date.now() / 1000) - 10;
-    const socket = connect((http.address() as AddressInfo).port, '127.0.0.1'); // it listens on TCP
+    const port = http.listening ? (http.address() as AddressInfo).port : await listen(http);
     const head = `POST /mcp HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer ${issuer.token({ sub: 'ann', iat })}\r\n`;
-    socket.write(`${head}${json}Content-Length: ${readMessage.length}\r\n\r\n${readMessage.slice(0, 9)}`);
-    await once(http, 'request');
+    const arrived = once(http, 'request');
+    const socket = open(port, `${head}${json}Content-Length: ${readMessage.length}\r\n\r\n${readMessage.slice(0, 9)}`);
+    await arrived;
     await end();
     socket.write(readMessage.slice(9));
     expect(statusOf(await text(socket))).toBe(status);

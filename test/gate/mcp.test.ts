@@ -1,18 +1,18 @@
 import { once } from 'node:events';
-import { request as requestHttp } from 'node:http';
-import { connect } from 'node:net';
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { lastHeaders, type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import { openService } from '../support/open-service.ts';
 import { readValidRules } from '../support/read-rules.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { type TestProvider, useTestProvider } from '../support/test-provider.ts';
+import { open, sendRawFor } from './proxied.ts';
 
 const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
 const read = (uri: string) => ({ jsonrpc: '2.0', id: 7, method: 'resources/read', params: { uri } });
@@ -21,37 +21,26 @@ const maps = {
   resources: { 'file:///notes/*': {} },
 };
 
-describe('as the proxy', () => {
-  let provider: TestProvider;
-  let upstream: RecordingUpstream;
-  let gate: OpenedGate;
-  let flagged: OpenedService;
+describe('as the proxy', async () => {
   const resource = 'http://localhost:9/mcp';
-
-  beforeAll(async () => {
-    [provider, upstream] = await Promise.all([startTestProvider(), startRecordingUpstream()]);
-    upstream.answer = (_, outgoing) => void outgoing.end(`${upstream.received.at(-1)?.body.length}`);
-    const upstreamUrl = `http://${upstream.address}`;
-    const issuers = { staff: { issuer: provider.issuer, audience: resource } };
-    const rules = [
-      { id: 'mcp', path: '/mcp', scopes: ['mcp'], implies: { admin: ['files:write', 'mcp'] }, mcp: maps },
-      { id: 'watched', path: '/watched', scopes: ['mcp'], mode: 'report', mcp: maps },
-      { id: 'mixed', path: '/mixed', access: 'optional', scopes: ['mcp'], mcp: maps },
-      { id: 'tenants', path: '/t/{tenant}', when: 'token.tenant == path.tenant', mcp: maps },
-    ];
-    const UPLOAD_TIMEOUT = '1';
-    gate = await openGate(provider, { issuers, rules }, { UPSTREAM: upstreamUrl, MCP_SERVER: 'true', UPLOAD_TIMEOUT });
-    flagged = await openService({
-      command: 'gate',
-      args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', upstreamUrl],
-      environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
-    });
+  const provider = await useTestProvider();
+  const upstream = await useUpstream();
+  upstream.answer = (_, outgoing) => void outgoing.end(`${upstream.received.at(-1)?.body.length}`);
+  const UPSTREAM = `http://${upstream.address}`;
+  const issuers = { staff: { issuer: provider.issuer, audience: resource } };
+  const rules = [
+    { id: 'mcp', path: '/mcp', scopes: ['mcp'], implies: { admin: ['files:write', 'mcp'] }, mcp: maps },
+    { id: 'watched', path: '/watched', scopes: ['mcp'], mode: 'report', mcp: maps },
+    { id: 'mixed', path: '/mixed', access: 'optional', scopes: ['mcp'], mcp: maps },
+    { id: 'tenants', path: '/t/{tenant}', when: 'token.tenant == path.tenant', mcp: maps },
+  ];
+  const gate = await useGate(provider, { issuers, rules }, { UPSTREAM, MCP_SERVER: 'true', UPLOAD_TIMEOUT: '1' });
+  const flagged = await openService({
+    command: 'gate',
+    args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', UPSTREAM],
+    environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
   });
-  afterAll(async () => {
-    await gate?.stop();
-    await flagged?.stop();
-    await Promise.all([upstream?.close(), provider?.close()]);
-  });
+  afterAll(() => flagged.stop());
 
   interface Post {
     readonly path?: string;
@@ -60,9 +49,12 @@ describe('as the proxy', () => {
     readonly to?: string;
   }
   const json = ['Content-Type', 'application/json'];
+  const bearer = async (claims: object) => [
+    'Authorization',
+    `Bearer ${await provider.sign({ aud: resource, ...claims })}`,
+  ];
   async function post(body: unknown, { path = '/mcp', scope = 'mcp files:read', headers = json, to }: Post = {}) {
-    const claims = { scope, aud: resource, tenant: 'acme' };
-    const token = scope === null ? [] : ['Authorization', `Bearer ${await provider.sign(claims)}`];
+    const token = scope === null ? [] : await bearer({ scope, tenant: 'acme' });
     const sent = typeof body === 'string' ? body : JSON.stringify(body);
     const before = upstream.received.length;
     const answer = await send(to ?? gate.url, path, { method: 'POST', headers: [...token, ...headers], body: sent });
@@ -100,24 +92,28 @@ describe('as the proxy', () => {
   });
 
   it.each(['GET', 'DELETE'])('%s → the policy alone', async (method) => {
-    const headers = async (scope: string) => [
-      ...['Authorization', `Bearer ${await provider.sign({ scope, aud: resource })}`],
-    ];
-    expect((await send(gate.url, '/mcp', { method, headers: await headers('mcp') })).status).toBe(200);
-    expect((await send(gate.url, '/mcp', { method, headers: await headers('other') })).status).toBe(403);
-    expect((await send(gate.url, '/mcp', { method })).status).toBe(401);
+    const status = async (headers: readonly string[]) => (await send(gate.url, '/mcp', { method, headers })).status;
+    const scoped = [await bearer({ scope: 'mcp' }), await bearer({ scope: 'other' }), []];
+    expect(await Promise.all(scoped.map(status))).toEqual([200, 403, 401]);
   });
+
+  /** Starts a POST in chunks. */
+  const startChunked = async (path: string, headers: Readonly<Record<string, string>> = {}): Promise<ClientRequest> => {
+    const [, authorization = ''] = await bearer({ scope: 'mcp files:read' });
+    const all = { authorization, 'content-type': 'application/json', ...headers };
+    return requestHttp(`${gate.url}${path}`, { method: 'POST', headers: all });
+  };
+  const responseOf = async (request: ClientRequest): Promise<readonly unknown[]> => {
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return [response.statusCode, await text(response)];
+  };
 
   it('bytes of the body and its framing → unchanged, with spaces and escapes', async () => {
     const body = `  {"jsonrpc":"2.0", "id":1, "method":"tools\\/call","params":{"name":"list","arguments":{"n":1e2}}}\n`;
     const { arrived: got } = await post(body);
     expect(got[0]?.body).toBe(body);
     expect(lastHeaders(upstream)['content-length']).toBe(String(Buffer.byteLength(body)));
-    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
-    const chunked = requestHttp(`${gate.url}/mcp`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', expect: '100-continue' },
-    });
+    const chunked = await startChunked('/mcp', { expect: '100-continue' });
     let continued = 0;
     chunked.on('continue', () => {
       continued++;
@@ -125,28 +121,22 @@ describe('as the proxy', () => {
       setTimeout(() => chunked.end(body.slice(10)), 20);
     });
     chunked.flushHeaders();
-    const [response] = (await once(chunked, 'response')) as [import('node:http').IncomingMessage];
-    expect([response.statusCode, await text(response), continued]).toEqual([200, String(body.length), 1]);
+    expect([...(await responseOf(chunked)), continued]).toEqual([200, String(body.length), 1]);
     expect(lastHeaders(upstream)).toMatchObject({ 'transfer-encoding': 'chunked' });
     expect(lastHeaders(upstream)['expect']).toBeUndefined();
   });
 
   it('a body above 1 MiB → 413; in report mode it passes complete', async () => {
-    const large = JSON.stringify({ ...call('list'), pad: 'x'.repeat(3 * 1024 * 1024) });
+    const large = JSON.stringify({ ...call('list'), pad: 'x'.repeat(1024 * 1024) });
     const refused = await post(large);
     expect([refused.status, refused.arrived]).toEqual([413, []]);
     const passed = await post(large, { path: '/watched' });
     expect([passed.status, passed.body]).toEqual([200, String(large.length)]);
     expect(passed.arrived[0]?.body).toBe(large);
-    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
-    const chunked = requestHttp(`${gate.url}/watched`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    });
+    const chunked = await startChunked('/watched');
     for (let at = 0; at < large.length; at += 65_536) chunked.write(large.slice(at, at + 65_536));
     chunked.end();
-    const [response] = (await once(chunked, 'response')) as [import('node:http').IncomingMessage];
-    expect([response.statusCode, await text(response)]).toEqual([200, String(large.length)]);
+    expect(await responseOf(chunked)).toEqual([200, String(large.length)]);
     expect(await gate.metrics()).toMatch(
       /portcullis_would_refuse_total\{rule="watched",reason="message_too_large"\} 2/,
     );
@@ -160,16 +150,14 @@ describe('as the proxy', () => {
     ]);
   });
 
+  const headOf = async (length: number): Promise<string> =>
+    `POST /mcp HTTP/1.1\r\nHost: a\r\n${(await bearer({ scope: 'mcp' })).join(': ')}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+
   it.each([
     ['that stops arriving', 0],
     ['that never completes', 50],
   ])('a message %s → 408 upload_timeout, and the next request is served', async (_name, milliseconds) => {
-    const token = await provider.sign({ scope: 'mcp', aud: resource });
-    const { port } = new URL(gate.url);
-    const socket = connect(Number(port), '127.0.0.1');
-    socket.write(
-      `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"id":`,
-    );
+    const socket = open(gate.port, `${await headOf(1_000_000)}{"id":`);
     const sending = milliseconds > 0 ? setInterval(() => socket.write(' '), milliseconds) : undefined;
     const [head] = await once(socket, 'data');
     clearInterval(sending);
@@ -214,17 +202,11 @@ describe('as the proxy', () => {
     expect(document).toMatchObject({ resource });
   });
 
-  it('32 MiB of messages that are being read → 503 for the next, and admitted after they end', async () => {
-    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
-    const { port } = new URL(gate.url);
-    const head = `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 1048576\r\n\r\n`;
-    const sockets = Array.from({ length: 33 }, () => {
-      const socket = connect(Number(port), '127.0.0.1');
-      socket.on('error', () => {});
-      socket.write(head + ' '.repeat(1024 * 1024 - 1));
-      return socket;
-    });
-    const replies = await Promise.all(sockets.map((socket) => text(socket).catch(() => '')));
+  // The limits of one client and of all together: test/core/mcp/held-body.test.ts.
+  it('8 MiB of messages of one client that are being read → 503 for the next, and admitted after they end', async () => {
+    const bytes = (await headOf(1024 * 1024)) + ' '.repeat(1024 * 1024 - 1);
+    const isEnough = (seen: string): boolean => seen.includes('\r\n\r\n');
+    const replies = await Promise.all(Array.from({ length: 9 }, () => sendRawFor(gate.port, bytes, isEnough)));
     expect(replies.some((reply) => reply.startsWith('HTTP/1.1 503 '))).toBe(true);
     expect((await post(call('list'))).status).toBe(200);
   });

@@ -1,17 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createReplay, type Replayed, readRecorded } from '../../src/gate/review/rules-replay.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { useFolder } from '../support/folder.ts';
-import { type Asked, type OpenedGate, openGate } from '../support/gate-process.ts';
+import { type Asked, useGate } from '../support/gate-process.ts';
 import { readValidRules } from '../support/read-rules.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
-let main: TestProvider;
-let partner: TestProvider;
-let gate: OpenedGate;
-let requests: readonly Asked[];
+const [main, partner] = [await useTestProvider(), await useTestProvider()];
 const folder = useFolder();
 const trail = join(folder, 'audit.jsonl');
 
@@ -37,6 +34,28 @@ const fileOf = (rules: readonly RuleMembers[]) => ({
 
 const lines = (): readonly string[] => readFileSync(trail, 'utf8').split('\n').filter(Boolean);
 
+const gate = await useGate(main, fileOf(before), { AUDIT_LOG: trail, LOG_IDENTITY: 'plain' });
+const now = Math.floor(Date.now() / 1000);
+const tokens = await Promise.all([
+  main.sign({ scope: 'read' }),
+  main.sign({ scope: 'read write admin' }),
+  main.sign({ scope: '' }),
+  main.sign({ scope: 'read', act: { sub: 'agent' } }),
+  main.sign({ scope: 'read', exp: now - 600, iat: now - 1200 }),
+  main.sign({ scope: 'read', aud: 'other' }),
+  partner.sign({ scope: 'read' }),
+]);
+const credentials = [[], ...tokens.map((each) => ['Authorization', `Bearer ${each}`]), ['Authorization', 'Bearer x']];
+/** No rule and no change looks at the credentials of these. */
+const withoutToken = ['/orders/a%2fb', '/closed', '/none', '/a//b'];
+const paths = ['/orders/1', '/either', '/watched', '/open', '/perhaps', ...withoutToken];
+const requests: readonly Asked[] = paths.flatMap((path) => [
+  ...(withoutToken.includes(path) ? credentials.slice(0, 2) : credentials).map((headers) => ({ path, headers })),
+  { path, method: 'POST', headers: credentials[1] ?? [] },
+  { path, host: 'other.example', headers: credentials[1] ?? [] },
+  { path, proto: 'ftp' },
+]);
+
 /** Sends all requests to the gate. Returns their lines. */
 async function record(): Promise<readonly string[]> {
   const from = lines().length;
@@ -44,40 +63,7 @@ async function record(): Promise<readonly string[]> {
   return lines().slice(from);
 }
 
-let recorded: readonly string[];
-beforeAll(async () => {
-  [main, partner] = await Promise.all([startTestProvider(), startTestProvider()]);
-  const certificates = join(folder, 'ca.pem');
-  writeFileSync(certificates, [main, partner].map(({ caFile }) => readFileSync(caFile, 'utf8')).join('\n'));
-  gate = await openGate(main, fileOf(before), {
-    AUDIT_LOG: trail,
-    LOG_IDENTITY: 'plain',
-    NODE_EXTRA_CA_CERTS: certificates,
-  });
-  const now = Math.floor(Date.now() / 1000);
-  const tokens = await Promise.all([
-    main.sign({ scope: 'read' }),
-    main.sign({ scope: 'read write admin' }),
-    main.sign({ scope: '' }),
-    main.sign({ scope: 'read', act: { sub: 'agent' } }),
-    main.sign({ scope: 'read', exp: now - 600, iat: now - 1200 }),
-    main.sign({ scope: 'read', aud: 'other' }),
-    partner.sign({ scope: 'read' }),
-  ]);
-  const credentials = [[], ...tokens.map((each) => ['Authorization', `Bearer ${each}`]), ['Authorization', 'Bearer x']];
-  const paths = ['/orders/1', '/orders/a%2fb', '/either', '/watched', '/open', '/closed', '/perhaps', '/none', '/a//b'];
-  requests = paths.flatMap((path) => [
-    ...credentials.map((headers) => ({ path, headers })),
-    { path, method: 'POST', headers: credentials[1] ?? [] },
-    { path, host: 'other.example', headers: credentials[1] ?? [] },
-    { path, proto: 'ftp' },
-  ]);
-  recorded = await record();
-});
-afterAll(async () => {
-  await gate?.stop();
-  await Promise.all([main?.close(), partner?.close()]);
-});
+const recorded = await record();
 
 const exchanges = { out: { issuer: 'main', clientId: 'gate', clientSecretFile: 'secret', audience: 'orders' } };
 

@@ -14,7 +14,7 @@ import { createTestCertificates } from '../support/tls.ts';
 
 // The same clients as in `npm run faults -- --only markers`, with fewer requests.
 
-const requests = Number(process.env['MARKER_REQUESTS'] ?? 3000);
+const requests = Number(process.env['MARKER_REQUESTS'] ?? 1500);
 const seed = chooseSeed();
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'ec-key', alg: 'ES256', use: 'sig' };
