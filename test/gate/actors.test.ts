@@ -1,15 +1,15 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
+import { useFolder } from '../support/folder.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-actors-'));
+const folder = useFolder();
 const secret = 'a secret of at least 32 bytes, yes';
 const trusted = { issuer: 'https://gate.example/', audience: 'https://orders.internal/' };
 const keyFile = join(folder, 'signing.pem');
@@ -17,7 +17,6 @@ const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));
 const provider = await useTestProvider();
 const upstream = await useUpstream();
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Starts a gate whose rules differ in `actor`, and its audit trail. */
 async function openActors(identity: 'plain' | 'hashed' | 'off') {
@@ -57,35 +56,22 @@ const act = { sub: 'agent-1' };
 const partner = { ...act, iss: 'https://partner.example/' };
 const nest = (depth: number): object => (depth === 1 ? act : { sub: `agent-${depth}`, act: nest(depth - 1) });
 
-describe('actor of a rule, with plain identities', () => {
-  let gate: OpenedGate;
-  let call: Awaited<ReturnType<typeof openActors>>['call'];
-  beforeAll(async () => {
-    ({ gate, call } = await openActors('plain'));
-  });
-  afterAll(() => gate?.stop());
+describe('actor of a rule, with plain identities', async () => {
+  const { gate, call } = await openActors('plain');
+  afterAll(() => gate.stop());
 
+  // Every form of an actor: test/core/policy/delegation.test.ts.
   it.each<readonly [string, string, object, number, string | undefined]>([
-    ['forbidden, no actor', '/people', {}, 200, undefined],
     ['forbidden, an actor', '/people', { act }, 403, 'actor_not_allowed'],
-    ['required, an actor', '/agents', { act }, 200, undefined],
     ['required, no actor', '/agents', {}, 403, 'actor_required'],
     ['a list, a listed actor', '/one', { act }, 200, undefined],
-    ['a list, no actor', '/one', {}, 403, 'actor_required'],
-    ['a list, another actor', '/one', { act: { sub: 'agent-2' } }, 403, 'actor_not_allowed'],
     ['a list, in another case', '/one', { act: { sub: 'Agent-1' } }, 403, 'actor_not_allowed'],
-    ['a list, an actor of another issuer', '/one', { act: partner }, 403, 'actor_not_allowed'],
     ['an issuer in the list', '/partner', { act: partner }, 200, undefined],
     ['the outermost of two is listed', '/one', { act: { ...act, act: { sub: 'agent-2' } } }, 200, undefined],
-    ['only the inner of two is listed', '/one', { act: { sub: 'agent-2', act } }, 403, 'actor_not_allowed'],
     ['the subject as its own actor', '/any', { act: { sub: 'alice' } }, 200, undefined],
     ['actors that name each other', '/one', { act: { ...act, act: { sub: 'b', act } } }, 200, undefined],
-    ['five actors', '/any', { act: nest(5) }, 200, undefined],
     ['six actors', '/any', { act: nest(6) }, 401, 'malformed_actor'],
     ['a hundred actors', '/any', { act: nest(100) }, 401, undefined],
-    ['a string', '/any', { act: 'agent-1' }, 401, 'malformed_actor'],
-    ['an array', '/any', { act: [act] }, 401, 'malformed_actor'],
-    ['an inner string', '/any', { act: { ...act, act: 'x' } }, 401, 'malformed_actor'],
     ['a sub of 3,000 characters', '/one', { act: { sub: 'a'.repeat(3000) } }, 403, 'actor_not_allowed'],
   ])('%s → %4$i', async (_name, path, claims, status, reason) => {
     const { answer, audited } = await call(path, claims);

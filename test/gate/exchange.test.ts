@@ -1,31 +1,28 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readExchangeOptions } from '../../src/gate/exchanges.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useFolder } from '../support/folder.ts';
 import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, useUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
 import { openRaw, send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { edges, startEdge } from '../support/proxy-server.ts';
-import { ServiceStartError } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-exchange-'));
+const folder = useFolder();
 const secretFile = join(folder, 'secret');
 const accessType = 'urn:ietf:params:oauth:token-type:access_token';
 const writeSecret = (secret: string): void => writeFileSync(secretFile, `${secret}\n`);
 
 const provider = await useTestProvider();
 const upstream = await useUpstream();
-let proxy: OpenedGate;
-let beside: OpenedGate;
 /** Forms that the token endpoint received. */
 const forms: Readonly<Record<string, string>>[] = [];
 /** Held before a response of the provider, if a test sets it. */
@@ -62,34 +59,24 @@ const writeRules = (members: object = {}, exchange: object = {}, more: readonly 
 /** Only as the proxy: there the gate reads the message. */
 const mcp = { id: 'mcp', path: '/mcp', exchange: 'orders', mcp: { tools: { '*': {} } } };
 
-beforeAll(async () => {
-  writeSecret('s3cret');
-  const expected = `Basic ${Buffer.from('gate:s3cret').toString('base64')}`;
-  provider.serve('/oauth/token', (response) => {
-    void text(response.req).then(async (body) => {
-      const form = Object.fromEntries(new URLSearchParams(body));
-      const isClient = response.req.headers.authorization === expected;
-      const { status, body: respond } = isClient ? answer : { status: 401, body: () => ({ error: 'invalid_client' }) };
-      const count = forms.push(form);
-      await hold;
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(respond(form, count)));
-    });
+writeSecret('s3cret');
+const expected = `Basic ${Buffer.from('gate:s3cret').toString('base64')}`;
+provider.serve('/oauth/token', (response) => {
+  void text(response.req).then(async (body) => {
+    const form = Object.fromEntries(new URLSearchParams(body));
+    const isClient = response.req.headers.authorization === expected;
+    const { status, body: respond } = isClient ? answer : { status: 401, body: () => ({ error: 'invalid_client' }) };
+    const count = forms.push(form);
+    await hold;
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(respond(form, count)));
   });
-  const adminKey = join(folder, 'admin-key');
-  writeFileSync(adminKey, 'x'.repeat(32));
-  [proxy, beside] = await Promise.all([
-    openGate(provider, writeRules({}, {}, [mcp]), {
-      UPSTREAM: `http://${upstream.address}`,
-      ADMIN_KEY_FILE: adminKey,
-    }),
-    openGate(provider, writeRules()),
-  ]);
 });
-afterAll(async () => {
-  await Promise.all([proxy?.stop(), beside?.stop()]);
-  rmSync(folder, { recursive: true });
-});
+const adminKey = join(folder, 'admin-key');
+writeFileSync(adminKey, 'x'.repeat(32));
+const asProxy = { UPSTREAM: `http://${upstream.address}`, ADMIN_KEY_FILE: adminKey };
+const proxy = await useGate(provider, writeRules({}, {}, [mcp]), asProxy);
+const beside = await useGate(provider, writeRules());
 beforeEach(() => {
   forms.length = 0;
   upstream.received.length = 0;
@@ -415,12 +402,9 @@ describe.each(gateEdgeNames)('behind %s, with the line of its configuration that
 });
 
 it('a secret file that is missing at startup → 78, and it is named', async () => {
-  const error = await openGate(provider, writeRules({}, { clientSecretFile: join(folder, 'none') })).then(
-    (gate) => gate.stop(),
-    (thrown: unknown) => thrown,
-  );
-  expect(error).toBeInstanceOf(ServiceStartError);
-  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining('The exchange "orders" cannot') });
+  const started = openGate(provider, writeRules({}, { clientSecretFile: join(folder, 'none') }));
+  const stderr = expect.stringContaining('The exchange "orders" cannot');
+  await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr });
 });
 
 describe('errors at load', () => {

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
+import { type OpenedGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { openService } from '../support/open-service.ts';
 import { useTestProvider } from '../support/test-provider.ts';
-import { sendRaw } from './proxied.ts';
+import { open, sendRaw } from './proxied.ts';
 
 const client = createDpopClient();
 afterAll(() => client.close());
@@ -106,7 +105,7 @@ describe('portcullis gate --upstream', () => {
     };
     const ask = (more: string): Promise<string> =>
       sendRaw(
-        Number(new URL(gate.url).port),
+        gate.port,
         `GET /orders/ws HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${more}\r\n`,
       );
     const before = upstream.received.length;
@@ -117,8 +116,7 @@ describe('portcullis gate --upstream', () => {
   });
 
   it('each request → one line in the log and one in the metrics, by its rule; none is left in flight', async () => {
-    const socket = connect(Number(new URL(gate.url).port), '127.0.0.1');
-    socket.write('POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
+    const socket = open(gate.port, 'POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
     await once(socket, 'connect');
     socket.destroy();
     await vi.waitFor(async () => {
@@ -143,9 +141,9 @@ describe('portcullis gate --upstream', () => {
   });
 });
 
-/** Starts a gate whose rules differ by host. */
-const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise<OpenedGate> =>
-  openGate(
+/** Opens a gate whose rules differ by host. */
+const startHosts = (environment: Readonly<Record<string, string>>): Promise<OpenedGate> =>
+  useGate(
     provider,
     {
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -159,21 +157,17 @@ const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise
     { UPSTREAM, ...environment },
   );
 /** The status, and the hosts that the upstream saw. */
-const reach = async ({ url }: OpenedGate, head: string): Promise<readonly unknown[]> => {
+const reach = async ({ port }: OpenedGate, head: string): Promise<readonly unknown[]> => {
   const before = upstream.received.length;
-  const answer = await sendRaw(Number(new URL(url).port), `${head}\r\nConnection: close\r\n\r\n`);
+  const answer = await sendRaw(port, `${head}\r\nConnection: close\r\n\r\n`);
   const seen =
     upstream.received.length === before ? [] : ['host', 'x-forwarded-host'].map((name) => lastHeaders(upstream)[name]);
   return [Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]), ...seen];
 };
 const seenAs = (host: string): readonly unknown[] => [200, host, host];
 
-describe('one host for the rule and the upstream, behind a trusted proxy', () => {
-  let trusting: OpenedGate;
-  beforeAll(async () => {
-    trusting = await startHosts({ TRUST_PROXY: '127.0.0.0/8' });
-  });
-  afterAll(() => trusting?.stop());
+describe('one host for the rule and the upstream, behind a trusted proxy', async () => {
+  const trusting = await startHosts({ TRUST_PROXY: '127.0.0.0/8' });
 
   const viaAdmin = (...lines: readonly string[]): string =>
     ['GET / HTTP/1.1', 'Host: admin.example', ...lines].join('\r\n');
@@ -245,7 +239,7 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
   it('a WebSocket → the upstream sees the host of the rule', async () => {
     const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
     const head = viaAdmin('X-Forwarded-Host: public.example', 'Connection: Upgrade', 'Upgrade: websocket', key);
-    await sendRaw(Number(new URL(trusting.url).port), `${head}\r\n\r\n`);
+    await sendRaw(trusting.port, `${head}\r\n\r\n`);
     expect(lastHeaders(upstream)['host']).toBe('public.example');
   });
 
@@ -270,15 +264,14 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
   });
 });
 
-describe('a peer that is not trusted', () => {
+describe('a peer that is not trusted', async () => {
+  const gate = await startHosts({ TRUST_PROXY: '10.0.0.0/8' });
   it.each<[string, string, readonly unknown[]]>([
     ['X-Forwarded-Host', 'Host: admin.example\r\nX-Forwarded-Host: public.example', [403]],
     ['a list', 'Host: public.example\r\nX-Forwarded-Host: admin.example, x', seenAs('public.example')],
     ['two lines', 'Host: public.example\r\nX-Forwarded-Host: a\r\nX-Forwarded-Host: b', seenAs('public.example')],
     ['malformed', 'Host: public.example\r\nX-Forwarded-Host: @\r\nX-Forwarded-Proto: ftp', seenAs('public.example')],
   ])('%s → ignored', async (_claim, lines, expected) => {
-    const gate = await startHosts({ TRUST_PROXY: '10.0.0.0/8' });
-    onTestFinished(async () => void (await gate.stop()));
     expect(await reach(gate, `GET / HTTP/1.1\r\n${lines}`)).toEqual(expected);
   });
 });

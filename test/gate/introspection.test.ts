@@ -1,16 +1,15 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
-import { ServiceStartError } from '../support/service-process.ts';
+import { useFolder } from '../support/folder.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const provider = await useTestProvider();
 const opaque = await createTestIssuer().listen();
-const folder = await mkdtemp(join(tmpdir(), 'portcullis-introspection-'));
-afterAll(() => Promise.all([opaque.close(), rm(folder, { recursive: true })]));
+afterAll(() => opaque.close());
+const folder = useFolder();
 const secretFile = join(folder, 'secret');
 await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
 const environment = { NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') };
@@ -40,19 +39,14 @@ const writeRules = (introspection: object = {}) => ({
 
 const bearer = (token: string) => ({ headers: ['Authorization', `Bearer ${token}`] });
 
-describe('opaque tokens at the gate', () => {
-  let gate: OpenedGate;
+describe('opaque tokens at the gate', async () => {
+  const gate = await useGate(provider, writeRules(), environment);
+  await gate.findLog(({ event }) => event === 'keys_fetched');
   const ask = async (token: string, path = '/orders/1') => {
     const answer = await gate.ask({ path, ...bearer(token) });
     const { reason } = await gate.findLog(({ id }) => id === answer.headers.get('x-request-id'));
     return { status: answer.status, reason, subject: answer.headers.get('x-auth-subject') };
   };
-
-  beforeAll(async () => {
-    gate = await openGate(provider, writeRules(), { ...environment });
-    await gate.findLog(({ event }) => event === 'keys_fetched');
-  });
-  afterAll(() => gate?.stop());
 
   it('active → 200 with the identity of the introspection response; revoked → 401 at the next request', async () => {
     const token = opaque.opaqueToken({ sub: 'alice', scope: 'read:orders' });
@@ -86,21 +80,12 @@ describe('opaque tokens at the gate', () => {
 });
 
 it.each([
-  ['missing', async () => join(folder, 'none')],
-  [
-    'empty',
-    async () => {
-      const file = join(folder, 'empty');
-      await writeFile(file, '\n');
-      return file;
-    },
-  ],
-])('a secret file that is %s at startup → 78, and the file is named', async (_what, make) => {
-  const file = await make();
-  const error = await openGate(provider, writeRules({ clientSecretFile: file }), environment).then(
-    (gate) => gate.stop(),
-    (thrown: unknown) => thrown,
-  );
-  expect(error).toBeInstanceOf(ServiceStartError);
-  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(`clientSecretFile ${file}`) });
+  ['missing', undefined],
+  ['empty', '\n'],
+])('a secret file that is %s at startup → 78, and the file is named', async (what, content) => {
+  const file = join(folder, what);
+  if (content !== undefined) await writeFile(file, content);
+  const started = openGate(provider, writeRules({ clientSecretFile: file }), environment);
+  const stderr = expect.stringContaining(`clientSecretFile ${file}`);
+  await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr });
 });

@@ -202,3 +202,34 @@ it('a JWT of one issuer of a rule → is not sent to the endpoint of the other, 
   expect(await gate.decide('/all', 'opaque')).toMatchObject({ status: 200 });
   expect(gate.asked.length).toBe(2);
 });
+
+describe('options of an entry', () => {
+  const roles = { permissionsClaim: ['realm_access', 'roles'] };
+  const cid = { clientIds: ['shop'], clientIdClaim: 'cid', permissionsClaim: [['rights'], ['a', 'roles']] };
+  const both = { permissions: ['admin', 'reader'] };
+  const permitted = { rights: ['admin'], a: { roles: ['reader'] } };
+
+  it.each<[entry: object, rule: object, claims: Readonly<Record<string, unknown>>, status: number]>([
+    [cid, both, { cid: 'shop', ...permitted }, 200],
+    [cid, both, { cid: 'shop', rights: ['admin'] }, 403],
+    [cid, both, { client_id: 'shop', ...permitted }, 401],
+    [{ audience: 'unchecked' }, {}, { aud: undefined, client_id: undefined }, 401],
+    [{ audience: 'unchecked' }, {}, { aud: 'unchecked' }, 200],
+    [{ scopeClaim: 'scp' }, { scopes: ['read'] }, { scp: ['read'] }, 200],
+    [{ scopeClaim: 'scp' }, { scopes: ['read'] }, { scp: ['other'], scope: 'read' }, 403],
+    [roles, { permissions: ['admin'] }, { realm_access: { roles: ['admin'] } }, 200],
+    [roles, { permissions: ['admin'] }, { permissions: ['admin'] }, 403],
+    [{ clientIds: ['shop'] }, {}, { client_id: 'shop' }, 200],
+    [{ clientIds: ['shop'] }, {}, { client_id: 'other' }, 401],
+    [{}, { audience: 'special' }, { aud: ['api', 'special'] }, 200],
+    [{}, { audience: 'special' }, {}, 401],
+  ])('entry %j, rule %j, claims %j → %i', async (entry, rule, claims, status) => {
+    const file = {
+      issuers: { one: { issuer: idp.issuer, audience: 'api', ...entry } },
+      rules: [{ id: 'one', path: '/one', ...rule }],
+    };
+    const gate = await openEntryGate({ file, keysOf });
+    opened.push(gate);
+    expect((await gate.decide('/one', idp.token(claims))).status).toBe(status);
+  });
+});

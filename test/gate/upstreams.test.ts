@@ -1,102 +1,74 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { findFreePort } from '../../tools/shared/network.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort, listen, stop } from '../../tools/shared/network.js';
 import { makeClientCertificate } from '../support/certificate-maker.ts';
-import { runProcess } from '../support/command-runs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { runCommand } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
+import { lastHeaders, startRecordingUpstream, useUpstream } from '../support/gate-edge.ts';
+import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { type ClientCertificate, createTestCertificates, type TestCertificates } from '../support/tls.ts';
+import { soon } from './proxied.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-upstreams-'));
-let provider: TestProvider;
-let gate: OpenedGate;
-let orders: RecordingUpstream;
-let shop: RecordingUpstream;
-let hangs: Server;
-let garbage: Server;
-
-const listen = async (server: Server): Promise<string> => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-};
-
-beforeAll(async () => {
-  [provider, orders, shop] = await Promise.all([
-    startTestProvider(),
-    startRecordingUpstream(await findFreePort()), // it restarts there
-    startRecordingUpstream(),
-  ]);
-  hangs = createServer(() => {});
-  garbage = createServer((socket) => {
-    socket.on('error', () => {}).once('data', () => socket.end('\u0000garbage\r\n\r\n'));
-  });
-  const rule = (id: string, more: object = {}): object => ({
-    id,
-    path: `/${id}/**`,
-    access: 'open',
-    upstream: id,
-    ...more,
-  });
-  gate = await openGate(
-    provider,
-    {
-      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-      upstreams: {
-        orders: `http://${orders.address}`,
-        shop: `http://${shop.address}`,
-        hangs: await listen(hangs),
-        garbage: await listen(garbage),
-        away: 'http://127.0.0.1:1',
-      },
-      rules: [
-        rule('orders', { stripPrefix: '/orders', access: 'token' }),
-        rule('shop', { cors: { origins: ['https://app.example'] } }),
-        rule('hangs'),
-        rule('garbage'),
-        rule('away'),
-        { id: 'literal', path: '/:id', access: 'open', upstream: 'shop' },
-        { id: 'posts', path: '/posts', methods: ['POST'], access: 'deny' },
-      ],
-    },
-    { UPSTREAM_TIMEOUT: '2', CONSOLE: 'on', CONSOLE_KEY_FILE: join(folder, 'key') },
-  );
-  await gate.findLog(({ event }) => event === 'keys_fetched');
+const folder = useFolder();
+const provider = await useTestProvider();
+let orders = await startRecordingUpstream(await findFreePort()); // it restarts there
+const shop = await useUpstream();
+const hangs = createServer((socket) => void socket.on('error', () => {}));
+const garbage = createServer((socket) => {
+  socket.on('error', () => {}).once('data', () => socket.end('\u0000garbage\r\n\r\n'));
 });
 afterAll(async () => {
-  await Promise.all([gate?.stop(), orders?.close(), shop?.close()]);
-  hangs?.close();
-  garbage?.close();
-  await provider?.close();
-  rmSync(folder, { recursive: true });
+  await orders.close();
+  for (const each of [hangs, garbage]) each.close();
 });
-
-const headerOf = (upstream: RecordingUpstream, name: string): string | undefined => {
-  const { rawHeaders = [] } = upstream.received.at(-1) ?? {};
-  const index = rawHeaders.findIndex((each, at) => at % 2 === 0 && each.toLowerCase() === name);
-  return index < 0 ? undefined : rawHeaders[index + 1];
-};
+const rule = (id: string, more: object = {}): object => ({
+  ...{ id, path: `/${id}/**`, access: 'open', upstream: id },
+  ...more,
+});
+const gate = await useGate(
+  provider,
+  {
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    upstreams: {
+      orders: `http://${orders.address}`,
+      shop: `http://${shop.address}`,
+      hangs: `http://127.0.0.1:${await listen(hangs)}`,
+      garbage: `http://127.0.0.1:${await listen(garbage)}`,
+      away: 'http://127.0.0.1:1',
+    },
+    rules: [
+      rule('orders', { stripPrefix: '/orders', access: 'token' }),
+      rule('shop', { cors: { origins: ['https://app.example'] } }),
+      rule('hangs'),
+      rule('garbage'),
+      rule('away'),
+      { id: 'literal', path: '/:id', access: 'open', upstream: 'shop' },
+      { id: 'posts', path: '/posts', methods: ['POST'], access: 'deny' },
+    ],
+  },
+  { UPSTREAM_TIMEOUT: '1', CONSOLE: 'on', CONSOLE_KEY_FILE: join(folder, 'key') },
+);
+await gate.findLog(({ event }) => event === 'keys_fetched');
+const bearer = async (claims = {}) => ['Authorization', `Bearer ${await provider.sign(claims)}`];
 
 describe('upstreams by name', () => {
   it('each rule → its upstream; stripPrefix, X-Request-Id of the caller, and the id of the gate', async () => {
-    const token = await provider.sign({ azp: 'app' });
-    const headers = ['Authorization', `Bearer ${token}`, 'X-Request-Id', 'caller-1'];
+    const headers = [...(await bearer({ azp: 'app' })), 'X-Request-Id', 'caller-1'];
     const answer = await send(gate.url, '/orders/a%20b?x=1', { headers });
     expect(answer.status).toBe(200);
     expect(orders.received.at(-1)).toMatchObject({ target: '/a%20b?x=1' });
-    expect(headerOf(orders, 'x-forwarded-prefix')).toBe('/orders');
-    expect(headerOf(orders, 'x-request-id')).toBe('caller-1');
-    expect(headerOf(orders, 'x-auth-client')).toBe('app');
+    expect(lastHeaders(orders)).toMatchObject({
+      ...{ 'x-forwarded-prefix': '/orders', 'x-request-id': 'caller-1', 'x-auth-client': 'app' },
+    });
     const id = answer.headers.get('x-request-id');
     expect(id).not.toBe('caller-1');
     expect(await gate.findLog((line) => line['id'] === id)).toMatchObject({
@@ -104,13 +76,12 @@ describe('upstreams by name', () => {
     });
     expect((await send(gate.url, '/shop/')).status).toBe(200);
     expect(shop.received.at(-1)).toMatchObject({ target: '/shop/' });
-    expect(headerOf(shop, 'x-request-id')).toMatch(/^[\w-]{12,}$/);
-    expect(headerOf(shop, 'x-forwarded-prefix')).toBeUndefined();
+    expect(lastHeaders(shop)['x-request-id']).toMatch(/^[\w-]{12,}$/);
+    expect(lastHeaders(shop)).not.toHaveProperty('x-forwarded-prefix');
   });
 
   it.each(['/orders', '/orders/', '/orders?x'])('%s → / at the upstream', async (path) => {
-    const token = await provider.sign({});
-    await send(gate.url, path, { headers: ['Authorization', `Bearer ${token}`] });
+    await send(gate.url, path, { headers: await bearer() });
     expect(orders.received.at(-1)?.target).toBe(path.includes('?') ? '/?x' : '/');
   });
 
@@ -146,7 +117,7 @@ describe('upstreams by name', () => {
     const { headers } = await send(gate.url, '/posts?token=x', { headers: ['Host', 'api.example'] });
     const id = headers.get('x-request-id') ?? '';
     const environment = { CONSOLE_KEY_FILE: join(folder, 'key') };
-    const explain = () => runProcess(['explain', '--id', id, '--admin', gate.adminUrl ?? ''], environment);
+    const explain = () => runCommand(['explain', '--id', id, '--admin', gate.adminUrl ?? ''], environment);
     await expect.poll(async () => (await explain()).stdout, { timeout: 10_000 }).toContain('GET api.example/posts');
     const { stdout } = await explain();
     expect(stdout).toContain('nearly matched: posts (it is for POST)');
@@ -189,8 +160,7 @@ describe('faults of one upstream', () => {
 
   it('one restarts → requests for another lose nothing, and its own succeed afterwards', async () => {
     const { address } = orders;
-    const token = await provider.sign({});
-    const headers = ['Authorization', `Bearer ${token}`];
+    const headers = await bearer();
     await orders.close();
     expect((await send(gate.url, '/orders/x', { headers })).status).toBe(502);
     expect((await send(gate.url, '/shop/y')).status).toBe(200);
@@ -241,8 +211,9 @@ describe('an upstream over https', { ...needs('openssl') }, () => {
       else if (!incoming.url?.endsWith('slow')) outgoing.end('ok');
     });
     expired = createTlsServer({ ...late, ca: undefined }, (_, outgoing) => outgoing.end('ok'));
-    const [at, lateAt] = await Promise.all([listen(secured), listen(expired)]);
-    const url = at.replace('http', 'https');
+    const [url, lateUrl] = (await Promise.all([listen(secured), listen(expired)])).map(
+      (port) => `https://127.0.0.1:${port}`,
+    );
     const caFile = write('ca.pem', authority.ca);
     const [first, , old] = certificates;
     const client = { certFile: write('cert.pem', first?.cert ?? ''), keyFile: write('key.pem', first?.key ?? '') };
@@ -257,7 +228,7 @@ describe('an upstream over https', { ...needs('openssl') }, () => {
       address: { url, caFile, ...client },
       distrusted: { url, caFile: write('other.pem', other.ca), ...client },
       misnamed: { url, caFile, ...client, serverName: 'another.test' },
-      expired: { url: lateAt.replace('http', 'https'), caFile: write('late.pem', late.ca) },
+      expired: { url: lateUrl, caFile: write('late.pem', late.ca) },
       anonymous: { url, caFile },
       past: { url: `https://127.0.0.1:${strictPort}`, caFile, ...past },
     };
@@ -267,8 +238,7 @@ describe('an upstream over https', { ...needs('openssl') }, () => {
   afterAll(async () => {
     await own?.stop();
     strict?.kill();
-    for (const each of [secured, expired]) each?.closeAllConnections();
-    for (const each of [secured, expired]) each?.close();
+    await Promise.all([secured, expired].map((each) => each && stop(each)));
   });
 
   it('its authority, name and client certificate → 200; its own timeout', async () => {
@@ -302,7 +272,7 @@ describe('an upstream over https', { ...needs('openssl') }, () => {
       new X509Certificate(client?.cert ?? '').fingerprint256;
     const seen = shown.length;
     const held = status('address', 'held');
-    await vi.waitFor(() => expect(shown).toHaveLength(seen + 1), 30_000);
+    await soon(() => expect(shown).toHaveLength(seen + 1));
     write('key.pem', second?.key ?? '');
     own.signal('SIGHUP');
     const kept = await own.findLog(({ event }) => event === 'rules_kept');
