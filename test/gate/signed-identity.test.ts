@@ -1,22 +1,24 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAssertionVerifier } from '../../src/core/assertion/assertion-verifier.ts';
+import { useFolder } from '../support/folder.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
-import { send } from '../support/http-client.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
+import { exchange, readStatuses, send } from '../support/http-client.ts';
+import { sendLogout } from '../support/logout.ts';
 import { needs } from '../support/programs.ts';
-import { ServiceStartError } from '../support/service-process.ts';
+import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
+import { startRawUpstream } from './proxied.ts';
 
 const issuer = 'https://gate.example/';
 const audience = 'https://orders.internal/';
 const keysPath = '/.well-known/portcullis/jwks.json';
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-assertion-'));
+const folder = useFolder();
 const keyFile = join(folder, 'signing.pem');
 const nextFile = join(folder, 'next.pem');
 
@@ -24,13 +26,10 @@ function writeKey(path: string): void {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
-
-writeKey(keyFile);
-writeKey(nextFile);
+for (const file of [keyFile, nextFile]) writeKey(file);
 const provider = await useTestProvider();
 const upstream = await useUpstream();
 const authorization = `Bearer ${await provider.sign()}`;
-afterAll(() => rmSync(folder, { recursive: true }));
 
 function writeRules(assertion: object = {}) {
   return {
@@ -56,17 +55,12 @@ async function readKeys(url: string) {
   return JSON.parse(body) as { readonly keys: readonly { readonly kid: string }[] };
 }
 
-describe('the gate as the proxy', () => {
-  let gate: OpenedGate;
-  beforeAll(async () => {
-    writeKey(keyFile);
-    gate = await openGate(provider, writeRules({ claims: ['email'] }), {
-      UPSTREAM: `http://${upstream.address}`,
-      ASSERTION_KEY: keyFile,
-      ASSERTION_KEYS_PUBLISHED: nextFile,
-    });
+describe('the gate as the proxy', async () => {
+  const gate = await useGate(provider, writeRules({ claims: ['email'] }), {
+    UPSTREAM: `http://${upstream.address}`,
+    ASSERTION_KEY: keyFile,
+    ASSERTION_KEYS_PUBLISHED: nextFile,
   });
-  afterAll(() => gate?.stop());
 
   const forward = async (path: string, headers: readonly string[] = ['Authorization', authorization]) => {
     upstream.received.length = 0;
@@ -107,14 +101,6 @@ describe('the gate as the proxy', () => {
     expect(await forward(path, headers)).toBeUndefined();
   });
 
-  it.each(['X-Auth-Assertion', 'x_auth_assertion', 'X-AUTH.ASSERTION'])('%s of a client → removed', async (name) => {
-    await forward('/open', [name, 'forged']);
-    expect(Object.values(lastHeaders(upstream))).not.toContain('forged');
-    const assertion = await forward('/orders/1', ['Authorization', authorization, name, 'forged']);
-    expect(assertion).toMatch(/^eyJ/);
-    expect(Object.values(lastHeaders(upstream))).not.toContain('forged');
-  });
-
   it('the keys: any host, GET and HEAD, also on the admin listener; not the private part', async () => {
     const keys = await readKeys(gate.url);
     expect(keys.keys).toHaveLength(2);
@@ -133,14 +119,12 @@ describe('the gate as the proxy', () => {
     writeFileSync(keyFile, next);
     writeFileSync(nextFile, signing);
     gate.signal('SIGHUP');
-    await vi.waitFor(async () => {
-      for (let i = 0; i < 4; i++) {
-        const assertion = String(await forward('/orders/1'));
-        await verify(assertion);
-        const { kid } = JSON.parse(Buffer.from(assertion.split('.')[0] ?? '', 'base64url').toString());
-        expect(kid).toBe(before.keys[1]?.kid);
-      }
-    }, 20_000);
+    const signedBy = async (): Promise<unknown> => {
+      const assertion = String(await forward('/orders/1'));
+      await verify(assertion);
+      return JSON.parse(Buffer.from(assertion.split('.')[0] ?? '', 'base64url').toString()).kid;
+    };
+    await expect.poll(signedBy).toBe(before.keys[1]?.kid);
   });
 
   it('an unusable key and SIGHUP → the old key signs, and one line names the setting', async () => {
@@ -155,31 +139,27 @@ describe('the gate as the proxy', () => {
   });
 });
 
-describe('the gate beside a proxy', () => {
-  let gate: OpenedGate;
-  beforeAll(async () => {
-    writeKey(keyFile);
-    gate = await openGate(provider, writeRules(), { ASSERTION_KEY: keyFile });
-  });
-  afterAll(() => gate?.stop());
+describe('the gate beside a proxy', async () => {
+  const gate = await useGate(provider, writeRules(), { ASSERTION_KEY: keyFile });
+  const assertionOf = async (path: string) =>
+    String((await gate.ask({ path, headers: ['Authorization', authorization] })).headers.get('x-auth-assertion'));
 
   it('an admitted token → the assertion in the response; an open rule → an empty header', async () => {
-    const { headers } = await gate.ask({ path: '/orders/1', headers: ['Authorization', authorization] });
+    const assertion = await assertionOf('/orders/1');
     const { verify } = createAssertionVerifier({ issuer, audience, jwks: await readKeys(gate.url) });
-    await expect(verify(String(headers.get('x-auth-assertion')))).resolves.toMatchObject({ rule: 'orders' });
+    await expect(verify(assertion)).resolves.toMatchObject({ rule: 'orders' });
     expect((await gate.ask({ path: '/open' })).headers.get('x-auth-assertion')).toBe('');
   });
 
   it('bind → the URL that the client called, not the URL of the subrequest', async () => {
-    const { headers } = await gate.ask({ path: '/bound/1', headers: ['Authorization', authorization] });
+    const assertion = await assertionOf('/bound/1');
     const { verify } = createAssertionVerifier({ issuer, audience, jwks: await readKeys(gate.url) });
     const request = { method: 'GET', url: 'https://api.example/bound/1' };
-    await expect(verify(String(headers.get('x-auth-assertion')), request)).resolves.toMatchObject({ rule: 'bound' });
+    await expect(verify(assertion, request)).resolves.toMatchObject({ rule: 'bound' });
   });
 
   it('the function of the documentation for njs → 204; another signature, audience or no header → 401', async () => {
-    const { headers } = await gate.ask({ path: '/orders/1', headers: ['Authorization', authorization] });
-    const assertion = String(headers.get('x-auth-assertion'));
+    const assertion = await assertionOf('/orders/1');
     const keysFile = join(folder, 'gate-keys.json');
     writeFileSync(keysFile, JSON.stringify(await readKeys(gate.url)));
     const page = readFileSync('docs/gate/identity.md', 'utf8');
@@ -207,7 +187,6 @@ describe('the gate beside a proxy', () => {
   });
 
   it('PyJWT of Debian verifies it with the six lines of the documentation', needs('python3-jwt'), async () => {
-    const { headers } = await gate.ask({ path: '/orders/1', headers: ['Authorization', authorization] });
     const page = readFileSync('docs/gate/identity.md', 'utf8');
     const code = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
     const script = `${code.replace('https://gate.example/.well-known', `${gate.url}/.well-known`)}
@@ -215,17 +194,145 @@ import sys, json
 print(json.dumps(read_identity(sys.argv[1])))`;
     // Not execFileSync: the gate is in this process, and sends the keys.
     const run = (assertion: string) => promisify(execFile)('/usr/bin/python3', ['-c', script, assertion]);
-    const assertion = String(headers.get('x-auth-assertion'));
+    const assertion = await assertionOf('/orders/1');
     expect(JSON.parse((await run(assertion)).stdout)).toMatchObject({ rule: 'orders', iss: issuer });
     await expect(run(`${assertion.slice(0, -6)}AAAAAA`)).rejects.toThrow(/InvalidSignatureError/);
   });
 });
 
 it('rules with assertions and no ASSERTION_KEY → 78, one line', async () => {
-  const error = await openGate(provider, writeRules()).then(
-    (gate) => gate.stop(),
-    (thrown: unknown) => thrown,
+  const stderr = expect.stringContaining('Set ASSERTION_KEY');
+  await expect(openGate(provider, writeRules())).rejects.toMatchObject({ end: { code: 78 }, stderr });
+});
+
+describe('the bytes of the gate as the proxy', async () => {
+  const accept = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=';
+  const agreed = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
+  const upstream = await startRawUpstream((socket, bytes) => {
+    const arrived = bytes.split(/(?=(?:GET|POST) \/)/).at(-1) ?? '';
+    const isChunked = /transfer-encoding: chunked/i.test(arrived);
+    if (!(isChunked ? /\r\n0\r\n(?:[\s\S]*\r\n)?\r\n$/ : /\r\n\r\n$/).test(arrived)) return;
+    if (/^upgrade:/im.test(arrived)) socket.end(agreed);
+    else socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+  });
+  const UPSTREAM = upstream.url;
+  const { rules, ...members } = writeRules();
+  const gate = await useGate(
+    provider,
+    { ...members, rules: [...rules, { id: 'deny', path: '/.well-known/**', access: 'deny' }] },
+    { ASSERTION_KEY: keyFile, LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1', UPSTREAM },
   );
-  expect(error).toBeInstanceOf(ServiceStartError);
-  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining('Set ASSERTION_KEY') });
+  afterAll(() => upstream.close());
+  await awaitReady(gate);
+  /** Bytes that reached the upstream since the last request began. */
+  let before: readonly number[] = [];
+  const arrived = (): string => upstream.arrivals.map((bytes, at) => bytes.slice(before[at] ?? 0)).join('');
+
+  const last = 'Connection: close\r\n';
+  const bearer = (token: string): string => `Authorization: Bearer ${token}\r\n`;
+  async function forward(head: string, body = ''): Promise<readonly number[]> {
+    before = upstream.arrivals.map(({ length }) => length);
+    return readStatuses(await exchange(gate.port, `${head}\r\n${body}`));
+  }
+  const assertions = (): readonly string[] =>
+    [...arrived().matchAll(/^x-auth-assertion: *(.*)\r$/gim)].map(([, value]) => value ?? '');
+  const verify = async (assertion: string | undefined) => {
+    const jwks = JSON.parse((await send(gate.url, keysPath)).body);
+    return createAssertionVerifier({ issuer, audience, jwks }).verify(String(assertion));
+  };
+
+  describe('a client that forges or strips the assertion', () => {
+    const get = (path: string, more: string) => `GET ${path} HTTP/1.1\r\nHost: api.example\r\n${more}`;
+
+    it.each([
+      ['as hop-by-hop', 'Connection: close, X-Auth-Assertion, X-Auth-Subject\r\n'],
+      ['as hop-by-hop, in another header', 'Connection: close\r\nConnection: x-auth-assertion\r\n'],
+      ['by its name and another spelling', `${last}X-Auth-Assertion: forged\r\nx_auth.assertion: forged\r\n`],
+      ['as proxy-connection', `${last}Proxy-Connection: X-Auth-Assertion\r\n`],
+    ])('%s → the upstream has exactly one, of the gate', async (_title, more) => {
+      const token = await provider.sign({ sub: 'ann' });
+      expect(await forward(get('/orders/1', bearer(token) + more))).toEqual([204]);
+      const [assertion, ...others] = assertions();
+      expect(others).toEqual([]);
+      expect(arrived()).not.toContain('forged');
+      expect(await verify(assertion)).toMatchObject({ sub: 'ann', rule: 'orders' });
+      expect(arrived()).toMatch(/^x-auth-subject: ann\r$/im);
+    });
+
+    it.each([..."!#$%&'*+.^_`|~", '-'])('the name with %s, twice, at an open rule → removed', async (each) => {
+      const name = ['X', 'Auth', 'Assertion'].join(each);
+      const forged = `${name}: forged\r\n${name.toUpperCase()}: forged\r\n`;
+      expect(await forward(get('/open', forged + last))).toEqual([204]);
+      expect(arrived()).not.toContain('forged');
+    });
+
+    it('in a trailer → does not reach the upstream', async () => {
+      const token = await provider.sign();
+      const head = `POST /orders/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}Transfer-Encoding: chunked\r\nTrailer: X-Auth-Assertion\r\n${last}`;
+      const [status] = await forward(
+        head,
+        '2\r\nhi\r\n0\r\nX-Auth-Assertion: forged\r\nX-Auth-Subject: forged\r\n\r\n',
+      );
+      expect([204, 400]).toContain(status);
+      expect(arrived()).not.toContain('forged');
+    });
+
+    it('folded over two lines → 400, or removed', async () => {
+      const [status] = await forward(get('/open', `X-Auth-Assertion: a\r\n forged\r\n${last}`));
+      expect([204, 400]).toContain(status);
+      expect(arrived()).not.toContain('forged');
+    });
+
+    it('with a handshake of WebSocket → the assertion of the gate alone', async () => {
+      const token = await provider.sign({ sub: 'ann' });
+      const handshake =
+        'Connection: Upgrade, X-Auth-Assertion\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+      expect(await forward(get('/orders/socket', `${bearer(token)}X-Auth-Assertion: forged\r\n${handshake}`))).toEqual([
+        101,
+      ]);
+      expect(arrived()).not.toContain('forged');
+      expect(await verify(assertions()[0])).toMatchObject({ sub: 'ann' });
+    });
+  });
+
+  describe('a cached assertion', () => {
+    it('a session that ended while its assertion was cached → 401, and the upstream gets nothing', async () => {
+      const token = await provider.sign({ sid: 's1', sub: 'ann' });
+      const request = `GET /orders/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}${last}`;
+      for (let i = 0; i < 8; i++) expect(await forward(request)).toEqual([204]);
+      expect(await sendLogout(provider, gate, 's1')).toBe(200);
+      await expect.poll(() => forward(request)).toEqual([401]);
+      for (let i = 0; i < 8; i++) {
+        expect(await forward(request)).toEqual([401]);
+        expect(arrived()).toBe('');
+      }
+    });
+  });
+
+  describe('the published keys', () => {
+    it.each([
+      ['a trailing slash', `${keysPath}/`],
+      ['an encoded character', keysPath.replace('jwks', 'j%77ks')],
+      ['two slashes', `/${keysPath}`],
+      ['capitals', keysPath.toUpperCase()],
+    ])('%s → the rules decide', async (_title, path) => {
+      const { status, headers } = await send(gate.url, path);
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(headers.get('content-type')).not.toBe('application/jwk-set+json');
+    });
+
+    it('with a query, an invalid token and If-None-Match → the keys', async () => {
+      const headers = ['Authorization', 'Bearer x.y.z', 'If-None-Match', '*'];
+      const sent = Array.from({ length: 8 }, () => send(gate.url, `${keysPath}?v=1`, { headers }));
+      const bodies = new Set((await Promise.all(sent)).map(({ status, body }) => `${status} ${body}`));
+      expect([...bodies]).toEqual([expect.stringMatching(/^200 \{"keys":\[\{/)]);
+    });
+
+    it('rules without assertion → the rules decide', async () => {
+      const { issuers } = writeRules();
+      const plain = await openGate(provider, { issuers, rules: [{ id: 'all', path: '/**' }] }, { UPSTREAM });
+      onTestFinished(async () => void (await plain.stop()));
+      expect((await send(plain.url, keysPath)).status).toBe(401);
+    });
+  });
 });
