@@ -1,15 +1,13 @@
 import { hash, X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
+import { listen, stop } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useFolder } from '../support/folder.ts';
 import { useUpstream } from '../support/gate-edge.ts';
 import { type OpenedGate, openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
@@ -18,29 +16,25 @@ import { useTestProvider } from '../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates } from '../support/tls.ts';
 
 const client = createDpopClient();
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-gate-settings-'));
-afterAll(() => {
-  client.close();
-  rmSync(folder, { recursive: true });
-});
+const folder = useFolder();
+afterAll(() => client.close());
 const provider = await useTestProvider();
 const upstream = await useUpstream();
 upstream.answer = (incoming, outgoing) => void outgoing.end(`host ${incoming.headers.host}`);
 const upstreamUrl = `http://${upstream.address}`;
 const token = await provider.sign({ cnf: { jkt: client.jkt } });
 
-const start = (environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<OpenedGate> =>
-  openGate(
-    provider,
-    {
-      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-      rules: [
-        { id: 'all', path: '/**' },
-        { id: 'closed', ...hosts, path: '/closed', access: 'deny' },
-      ],
-    },
-    environment,
-  );
+/** Opens a gate for the test; it must end with 0. */
+async function start(environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<OpenedGate> {
+  const rules = [
+    { id: 'all', path: '/**' },
+    { id: 'closed', ...hosts, path: '/closed', access: 'deny' },
+  ];
+  const issuers = { staff: { issuer: provider.issuer, audience: provider.audience } };
+  const gate = await openGate(provider, { issuers, rules }, environment);
+  onTestFinished(async () => expect(await gate.stop()).toBe(0));
+  return gate;
+}
 
 interface Proven {
   readonly htu: string;
@@ -68,7 +62,6 @@ describe('settings of the gate', () => {
     expect([refused.status, refused.body]).toEqual([401, expect.stringContaining('invalid_dpop_proof')]);
     const closed = await call(gate, { htu: `${EXTERNAL_URL}/closed`, path: '/closed', host: 'inner.example', nonce });
     expect(closed.status).toBe(403);
-    expect(await gate.stop()).toBe(0);
   });
 
   it('EXTERNAL_URL, beside a proxy → the URL that the proxy tells decides', async () => {
@@ -80,7 +73,6 @@ describe('settings of the gate', () => {
     const asked = await gate.ask({ path: '/orders', headers: prove() });
     const { status } = await gate.ask({ path: '/orders', headers: prove(asked.headers.get('dpop-nonce')) });
     expect(status).toBe(200);
-    expect(await gate.stop()).toBe(0);
   });
 
   it('a proof from before the start → a nonce is required; the nonce of one process is accepted by all', async () => {
@@ -92,12 +84,11 @@ describe('settings of the gate', () => {
     const nonce = asked.headers.get('dpop-nonce');
     const answers = await Promise.all(Array.from({ length: 12 }, () => call(gate, { ...proven, nonce })));
     expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
-    expect(await gate.stop()).toBe(0);
   });
 
   it('DPOP_NONCE_SECRET_FILE changes, SIGHUP → nonces of both secrets are taken; a bad file changes nothing', async () => {
     const [first, second] = ['first-secret-of-at-least-32-bytes!', 'second-secret-of-at-least-32-bytes'] as const;
-    const file = join(folder, `nonce`);
+    const file = join(folder, 'nonce');
     await writeFile(file, first);
     const environment = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET_FILE: file, UPSTREAM: upstreamUrl };
     const gate = await start(environment);
@@ -105,7 +96,7 @@ describe('settings of the gate', () => {
       const nonce = createNonces({ secret }).issue(Date.now() / 1000);
       return (await call(gate, { htu: 'http://api.example/orders', path: '/orders', nonce })).status;
     };
-    await expect.poll(() => take(first), { timeout: 10_000 }).toBe(200);
+    await expect.poll(() => take(first), { timeout: 10_000, interval: 10 }).toBe(200);
     await awaitReady(gate);
     await writeFile(file, 'short');
     gate.signal('SIGHUP');
@@ -114,16 +105,15 @@ describe('settings of the gate', () => {
     await writeFile(file, second);
     gate.signal('SIGHUP');
     const countReloads = (): number => gate.logs.filter(({ event }) => event === 'secrets_reloaded').length;
-    await expect.poll(countReloads, { timeout: 10_000 }).toBe(1);
+    await expect.poll(countReloads, { timeout: 10_000, interval: 10 }).toBe(1);
     expect([await take(second), await take(first)]).toEqual([200, 200]);
-    expect(await gate.stop()).toBe(0);
   });
 
   it('PEER_SHARE behind a proxy → by client address, with or without a port, or by the proxy if it names none', async () => {
     const held: ServerResponse[] = [];
     const slow = createServer((_, outgoing) => held.push(outgoing));
-    await once(slow.listen(0, '127.0.0.1'), 'listening');
-    const UPSTREAM = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`; // a TCP server
+    onTestFinished(() => stop(slow));
+    const UPSTREAM = `http://127.0.0.1:${await listen(slow)}`;
     // Four of 4096 requests.
     const gate = await start({ UPSTREAM, TRUST_PROXY: '127.0.0.1', PEER_SHARE: '0.001' });
     const bearer = ['Authorization', `Bearer ${await provider.sign()}`];
@@ -134,7 +124,7 @@ describe('settings of the gate', () => {
       );
       const refused: Answer[] = [];
       for (const each of calls) void each.then((answer) => answer.status === 503 && refused.push(answer));
-      await expect.poll(() => held.length + refused.length, { timeout: 10_000 }).toBe(6);
+      await expect.poll(() => held.length + refused.length, { timeout: 10_000, interval: 10 }).toBe(6);
       for (const each of held.splice(0)) each.end();
       await Promise.all(calls);
       return refused.length;
@@ -152,13 +142,11 @@ describe('settings of the gate', () => {
         ...Array(2).fill(expect.stringMatching(/^2001:/)),
         ...Array(2).fill('127.0.0.1'),
       ]);
-    slow.close();
-    expect(await gate.stop()).toBe(0);
   });
 
   it('DOCS → one warning that names the command that reads it', async () => {
     const gate = await start({ DOCS: 'false', CORS_ORIGINS: 'https://app.example' });
-    expect(await gate.stop()).toBe(0);
+    await gate.findLog(({ event }) => event === 'listening');
     expect(gate.logs.filter(({ event }) => event === 'setting_unread')).toEqual([
       expect.objectContaining({ level: 'warn', setting: 'DOCS', fix: expect.stringMatching(/portcullis serve/) }),
     ]);
@@ -171,9 +159,8 @@ describe('settings of the gate', () => {
       createClientCertificate(),
     ]);
     const write = async (name: string, content: string): Promise<string> => {
-      const path = join(folder, `${name}`);
-      await writeFile(path, content);
-      return path;
+      await writeFile(join(folder, name), content);
+      return join(folder, name);
     };
     const gate = await start({
       ...{ UPSTREAM: upstreamUrl, TLS_CERT: await write('cert', certificates.cert) },
@@ -195,6 +182,5 @@ describe('settings of the gate', () => {
     expect(await get(await bind(foreign.cert), own)).toBe(401);
     await expect(get(await provider.sign(), {})).rejects.toThrow();
     await expect(get(await provider.sign(), foreign)).rejects.toThrow();
-    expect(await gate.stop()).toBe(0);
   });
 });

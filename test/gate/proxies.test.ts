@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { listen, stop } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
+import { useFolder } from '../support/folder.ts';
 import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
 import { openGate, useGate } from '../support/gate-process.ts';
 import { type Answer, type RequestOptions, send } from '../support/http-client.ts';
@@ -185,12 +185,11 @@ for (const name of gateEdgeNames) {
       expect(upstream.received.length).toBeGreaterThan(before);
     });
 
-    it.each(attacks.map(([what, path, headers = []]) => ({ what, path, headers })))(
+    it.each(attacks.map((row) => ({ row, what: row[0] })))(
       '$what → refused',
-      async ({ path, headers }) => {
+      async ({ row: [, path, headers = []] }) => {
         const before = upstream.received.length;
-        const { status } = await call(edge, path, { headers });
-        expect([400, 401, 403]).toContain(status);
+        expect([400, 401, 403]).toContain((await call(edge, path, { headers })).status);
         expect(upstream.received.length).toBe(before);
       },
     );
@@ -289,9 +288,16 @@ for (const name of gateEdgeNames) {
   });
 
   describe(`${name} without a gate, and with one that has no keys`, needs(edges[name].program), () => {
-    it('no gate → 502 to 504, and the upstream gets nothing', async () => {
-      const edge = await startGateEdge(name, { gate: '127.0.0.1:1', upstream: upstream.address }, certificates);
+    /** Starts the proxy before a gate at a port, until the end of the test. */
+    const startEdgeOf = async (port: number): Promise<ProxyServer> => {
+      const addresses = { gate: `127.0.0.1:${port}`, upstream: upstream.address };
+      const edge = await startGateEdge(name, addresses, certificates);
       onTestFinished(() => edge.stop());
+      return edge;
+    };
+
+    it('no gate → 502 to 504, and the upstream gets nothing', async () => {
+      const edge = await startEdgeOf(1);
       const before = upstream.received.length;
       const { status } = await call(edge, '/public/x', { headers: bearer(token) });
       expect([502, 503, 504]).toContain(status);
@@ -307,14 +313,8 @@ for (const name of gateEdgeNames) {
         if (breaks) incoming.socket.destroy();
         else outgoing.writeHead(200, Object.fromEntries(identityNames.map((each) => [each, '']))).end();
       });
-      await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
-      const { port } = broken.address() as AddressInfo; // it listens on TCP
-      const edge = await startGateEdge(name, { gate: `127.0.0.1:${port}`, upstream: upstream.address }, certificates);
-      onTestFinished(async () => {
-        await edge.stop();
-        broken.closeAllConnections();
-        broken.close();
-      });
+      const edge = await startEdgeOf(await listen(broken));
+      onTestFinished(() => stop(broken));
       for (let i = 0; i < 3; i++) expect((await call(edge, '/x')).status).toBe(200);
       const [before, arrived] = [asked, upstream.received.length];
       breaks = true;
@@ -336,17 +336,10 @@ for (const name of gateEdgeNames) {
         { id: 'away', path: '/away', issuers: ['away'] },
         { id: 'bound', path: '/**', issuers: ['staff'] },
       ];
-      const strict = await openGate(
-        provider,
-        { issuers, rules },
-        { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: nonceSecret },
-      );
-      const edge = await startGateEdge(
-        name,
-        { gate: `127.0.0.1:${strict.port}`, upstream: upstream.address },
-        certificates,
-      );
-      onTestFinished(async () => void (await Promise.all([edge.stop(), strict.stop(), away.close()])));
+      const settings = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: nonceSecret };
+      const strict = await openGate(provider, { issuers, rules }, settings);
+      onTestFinished(async () => void (await Promise.all([strict.stop(), away.close()])));
+      const edge = await startEdgeOf(strict.port);
       await strict.findLog(({ event, issuer }) => event === 'keys_fetched' && issuer === provider.issuer);
       const foreign = await away.sign({ aud: 'a' });
       const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
@@ -366,8 +359,8 @@ for (const name of gateEdgeNames) {
 }
 
 describe('nginx on the default port', needs('nginx'), () => {
+  const folder = useFolder();
   it('the upstream and proofs → the host without a port, also if the client writes it', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'portcullis-default-port-'));
     const shipped = await readFile(new URL('../../deploy/gate/nginx.conf', import.meta.url), 'utf8');
     const file = join(folder, 'nginx.conf');
     // A test cannot listen on 443: everything but the listener has this port.
@@ -376,10 +369,7 @@ describe('nginx on the default port', needs('nginx'), () => {
       { ...edges.nginx, templates: [pathToFileURL(file)] },
       { certificates, values: { GATE: `127.0.0.1:${gate.port}`, UPSTREAM: upstream.address } },
     );
-    onTestFinished(async () => {
-      await edge.stop();
-      await rm(folder, { recursive: true });
-    });
+    onTestFinished(() => edge.stop());
     for (const host of ['localhost', 'localhost:443']) {
       const headers = ['Host', host, ...proven('https://localhost/private')];
       expect(await call(edge, '/private', { headers })).toMatchObject({ status: 200 });

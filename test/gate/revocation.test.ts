@@ -1,22 +1,22 @@
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { useFolder } from '../support/folder.ts';
 import { startRecordingUpstream } from '../support/gate-edge.ts';
-import { openGate } from '../support/gate-process.ts';
+import { openGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { sendLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { useTestProvider } from '../support/test-provider.ts';
+import { sendRawFor } from './proxied.ts';
 
 const provider = await useTestProvider();
 const folder = useFolder();
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
+const open = async (...parameters: Parameters<typeof openGate>) => {
+  const gate = await openGate(...parameters);
+  onTestFinished(async () => void (await gate.stop()));
+  return gate;
+};
 
 const token = (sid: string, claims: object = {}) => provider.sign({ sid, sub: 'ann', ...claims });
 
@@ -25,7 +25,7 @@ const endSession = (service: OpenedService, sid: string) => sendLogout(provider,
 /** An upstream that knows `If-None-Match`. */
 async function startUpstream() {
   const upstream = await startRecordingUpstream();
-  closers.push(upstream.close);
+  onTestFinished(() => upstream.close());
   upstream.answer = (incoming, outgoing) => {
     const isKnown = incoming.headers['if-none-match'] === '"1"';
     outgoing.writeHead(isKnown ? 304 : 200, { etag: '"1"', 'cache-control': 'max-age=60' }).end();
@@ -42,17 +42,12 @@ const bearer = (value: string, ...more: readonly string[]) => ['Authorization', 
 describe('the gate as the proxy', () => {
   it('a handshake of WebSocket: 101 before the logout, 401 after it, and nothing reaches the upstream', async () => {
     const { url, received } = await startUpstream();
-    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
-    closers.push(() => gate.stop());
+    const gate = await open(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     const handshake = async (value: string): Promise<string> => {
-      const socket = connect(Number(new URL(gate.url).port), '127.0.0.1').setEncoding('latin1');
-      closers.push(() => socket.destroy());
-      socket.write(
-        `GET /chat HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
-          `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ${value}\r\n\r\n`,
-      );
-      const [head] = (await once(socket, 'data')) as [string];
-      return head.slice(9, 12);
+      const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+      const all = [...lines, 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', `Authorization: Bearer ${value}`, '', ''];
+      const bytes = ['GET /chat HTTP/1.1', 'Host: api.example', ...all].join('\r\n');
+      return (await sendRawFor(gate.port, bytes, (seen) => seen.includes('\r\n\r\n'))).slice(9, 12);
     };
     const [ended, other] = [await token('s1'), await token('s2')];
     expect([await handshake(ended), await handshake(other)]).toEqual(['101', '101']);
@@ -63,8 +58,7 @@ describe('the gate as the proxy', () => {
 
   it('a response that the client has cached: 304 before the logout, 401 after it', async () => {
     const { url, received } = await startUpstream();
-    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
-    closers.push(() => gate.stop());
+    const gate = await open(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
     const headers = bearer(await token('s1'), 'If-None-Match', '"1"');
     expect((await send(gate.url, '/notes', { headers })).status).toBe(304);
     expect(await endSession(gate, 's1')).toBe(200);
@@ -80,7 +74,7 @@ describe('the gate as the proxy', () => {
       args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', url],
       environment: { NODE_EXTRA_CA_CERTS: provider.caFile, LOGOUT_CLIENTS: 'app' },
     });
-    closers.push(() => gate.stop());
+    onTestFinished(async () => void (await gate.stop()));
     const headers = bearer(await token('s1', { aud: resource }), 'Content-Type', 'application/json');
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list' } });
     const statuses = async () => [
@@ -97,8 +91,7 @@ describe('the gate as the proxy', () => {
   it('the endpoint: any host, before the rules and before the upstream; 405 for GET, whatever ERROR_BODY is', async () => {
     const { url, received } = await startUpstream();
     const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: url, ERROR_BODY: 'problem' };
-    const gate = await openGate(provider, rules({ access: 'deny' }), settings);
-    closers.push(() => gate.stop());
+    const gate = await open(provider, rules({ access: 'deny' }), settings);
     const sent = {
       method: 'POST',
       headers: ['Host', 'other.example', 'Content-Type', 'application/x-www-form-urlencoded'],
@@ -117,16 +110,14 @@ describe('the gate as the proxy', () => {
 
 describe('the gate beside a proxy', () => {
   it('a logout token of a peer that is not a trusted proxy → 200', async () => {
-    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
-    closers.push(() => gate.stop());
+    const gate = await open(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
     expect(await endSession(gate, 's1')).toBe(200);
   });
 
   it('POST /revocations and the metrics of keys: the issuers of the rules that are active', async () => {
     const keyFile = join(folder, 'key');
     await writeFile(keyFile, 'k'.repeat(32));
-    const gate = await openGate(provider, rules(), { ADMIN_KEY_FILE: keyFile, TRUST_PROXY: '127.0.0.1' });
-    closers.push(() => gate.stop());
+    const gate = await open(provider, rules(), { ADMIN_KEY_FILE: keyFile, TRUST_PROXY: '127.0.0.1' });
     const issuer = 'https://other.example/';
     const revoke = async () => {
       const headers = bearer('k'.repeat(32), 'Content-Type', 'application/json');
@@ -143,17 +134,10 @@ describe('the gate beside a proxy', () => {
     await expect.poll(revoke, { timeout: 20_000 }).toEqual([400, false]);
   });
 
-  it.each([['forward-auth'], ['ext-authz']])('%s: a session that has ended → 401', async (form) => {
-    const gate = await openGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
-    closers.push(() => gate.stop());
-    const forwarded = [
-      ...['X-Forwarded-Method', 'GET', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'api.example'],
-      ...['X-Forwarded-Uri', '/notes'],
-    ];
+  it.each(['forward-auth', 'ext-authz/notes'])('%s: a session that has ended → 401', async (path) => {
+    const gate = await open(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
     const ask = async (value: string) =>
-      form === 'forward-auth'
-        ? (await send(gate.url, '/forward-auth', { headers: bearer(value, ...forwarded) })).status
-        : (await send(gate.url, '/ext-authz/notes', { headers: bearer(value, 'X-Forwarded-Proto', 'https') })).status;
+      (await send(gate.url, `/${path}`, { headers: bearer(value, ...tell({ path: '/notes' })) })).status;
     const [ended, other] = [await token('s1'), await token('s2')];
     expect([await ask(ended), await ask(other)]).toEqual([200, 200]);
     expect(await endSession(gate, 's1')).toBe(200);
