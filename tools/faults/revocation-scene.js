@@ -1,6 +1,6 @@
 // Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
 import { askOnce, openAsker } from '../load/asker.js';
-import { processorCount } from '../shared/processes.js';
+import { processors } from '../shared/processes.js';
 import { startProvider } from '../shared/provider.js';
 import { signJws } from '../shared/tokens.js';
 import { startService } from './service.js';
@@ -29,7 +29,7 @@ export async function startInstance(provider, redis) {
   const { identity } = provider;
   const environment = { LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, ALGORITHMS: 'ES256' };
   // Two instances and what sends to them share all processors of the host.
-  const instance = await startService({ provider, identity, environment, processor: `0-${processorCount - 1}` });
+  const instance = await startService({ provider, identity, environment, processor: processors.all });
   if (!(await instance.awaitReady(15))) throw new Error('the instance does not become ready');
   return instance;
 }

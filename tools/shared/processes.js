@@ -13,7 +13,11 @@ export const processorCount = availableParallelism();
 export const pinned = processorCount > 1 && existsSync(taskset);
 
 /** The processor of the servers, and the processors of the load, as `taskset` lists. */
-export const processors = { server: '0', load: processorCount > 2 ? `1-${processorCount - 1}` : '1' };
+export const processors = {
+  server: '0',
+  load: processorCount > 2 ? `1-${processorCount - 1}` : '1',
+  all: `0-${processorCount - 1}`,
+};
 
 /** Moves this process to the processors of the load. */
 export function pinThis() {

@@ -1,15 +1,20 @@
 // The targets of the clients, and one run against each.
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { holdsWithin } from '../../shared/network.js';
+import { endChild, startChild } from '../../shared/processes.js';
+import { signJws } from '../../shared/tokens.js';
+import { startService } from '../service.js';
+import { audience } from '../tokens.js';
 import { createTally, runClients } from './clients.js';
 import { kindsOf, writeRules } from './kinds.js';
 import { ownersOf } from './marker.js';
 import { startUpstream } from './upstream.js';
 
 /** The program that serves the adapters of the library. */
-export const libraryProgram = fileURLToPath(new URL('library-process.js', import.meta.url));
+const libraryProgram = fileURLToPath(new URL('library-process.js', import.meta.url));
 
 const width = 48;
 const readySeconds = 35;
@@ -37,18 +42,15 @@ export function countRequests({ share }, requests) {
 
 /**
  * Sends `requests` to one target; resolves with what was counted, the defects, and the number for the next connection.
- *
- * `world.start({ command, args, environment, onLine })` starts `portcullis serve` or `portcullis gate` before the provider
- * `issuer`, `world.startLibrary({ argument, onLine })` the program of the adapters; both resolve with `ports` and `stop()`,
- * the first one also with `adminUrl`. `world.sign(claims)` signs a token with ES256, by a key of the provider's `jwks`;
- * `world.certificate` has the files of a certificate, and `world.folder` takes other files.
+ * `world` has the `provider` and its `identity`, its ES256 `key`, the `processor` and further `environment` of the processes, and a
+ * `folder` for files.
  *
  * @param {typeof targets[number]} target
  * @param {any} world
  */
-export async function runTarget(target, world, { requests, seed, first }) {
-  const { issuer, audience, jwks, certificate, folder } = world;
-  const { kinds, command, tls = false } = target;
+export async function runTarget({ kinds, command, tls = false }, world, { requests, seed, first }) {
+  const { provider, identity, key, folder, processor, environment = {} } = world;
+  const { issuer } = provider;
   const tally = createTally();
   let lines = 0;
   const onLine = (line) => {
@@ -59,10 +61,7 @@ export async function runTarget(target, world, { requests, seed, first }) {
   const upstream = kinds === 'proxy' ? await startUpstream(tally.add) : undefined;
   let running;
   try {
-    running = await (command === 'library'
-      ? world.startLibrary({ argument: JSON.stringify({ issuer, audience, jwks }), onLine })
-      : start());
-    if (running.adminUrl !== undefined) await awaitReady(running.adminUrl);
+    running = await (command === 'library' ? startLibrary() : start());
     let next = first;
     for (const port of running.ports) {
       next = await runClients({
@@ -75,7 +74,8 @@ export async function runTarget(target, world, { requests, seed, first }) {
         }),
       });
     }
-    await running.stop();
+    const status = await running.stop();
+    if (command !== 'library' && status !== 0) tally.add(`the exit status ${status}`);
     running = undefined;
     return { counts: { ...tally.counts, lines, received: upstream?.received }, defects: tally.defects, next };
   } finally {
@@ -83,34 +83,46 @@ export async function runTarget(target, world, { requests, seed, first }) {
     upstream?.close();
   }
 
-  function start() {
+  /** Starts `portcullis serve` or `portcullis gate`. */
+  async function start() {
     const file = join(folder, 'isolation-rules.json');
     if (command === 'gate') writeFileSync(file, JSON.stringify(writeRules(issuer, audience)));
-    return world.start({
-      command,
-      args: [
+    const service = await startService({
+      ...{ provider, identity, processor, onLine },
+      words: [
+        command,
         ...(command === 'gate' ? ['--rules', file] : []),
         ...(upstream === undefined ? [] : ['--upstream', `http://127.0.0.1:${upstream.port}`]),
       ],
       environment: {
         ALGORITHMS: 'RS256,ES256',
-        ...(tls && { TLS_CERT: certificate.certFile, TLS_KEY: certificate.keyFile }),
+        ...(tls && { TLS_CERT: identity.certificateFile, TLS_KEY: identity.keyFile }),
         LOG_IDENTITY: 'plain',
         // On a busy host a client may pause for longer than the default, and its next request would meet the close.
         KEEP_ALIVE: '60',
+        ...environment,
       },
-      onLine,
     });
+    if (!(await service.awaitReady(readySeconds))) throw new Error('the service is not ready');
+    return { ports: [service.port], stop: service.stop };
+  }
+
+  /** Starts the program of the adapters. */
+  async function startLibrary() {
+    const argument = JSON.stringify({ issuer, audience, jwks: { keys: provider.keys.map(({ jwk }) => jwk) } });
+    const library = startChild([process.execPath, libraryProgram, argument], {
+      ...{ processor, env: { ...process.env, ...environment } },
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    createInterface({ input: library.child.stdout }).on('line', onLine);
+    const [ports] = await library.orEnd(once(library.child, 'message'), 'the library');
+    return { ports: Object.values(ports), stop: () => endChild(library) };
   }
 
   /** The scope is another one than any route requires. */
   function sign(by, sub) {
     const now = Math.floor(Date.now() / 1000);
-    return world.sign({ iss: by, aud: audience, sub, iat: now, exp: now + 3600, scope: 'read:other' });
+    const claims = { iss: by, aud: audience, sub, iat: now, exp: now + 3600, scope: 'read:other' };
+    return signJws({ alg: 'ES256', typ: 'at+jwt', kid: key.kid }, claims, key.privateKey);
   }
-}
-
-async function awaitReady(adminUrl) {
-  const isReady = await holdsWithin(readySeconds, async () => (await fetch(`${adminUrl}/readyz`)).ok, 50);
-  if (!isReady) throw new Error('the service is not ready');
 }

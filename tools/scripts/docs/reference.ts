@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
+import { parseSync } from 'rolldown/utils';
 
 /** One export, as its declaration file has it. */
 interface Declaration {
@@ -17,47 +18,26 @@ const declared =
   /^(?:export )?(?:declare )?(?:abstract )?(?:function|const|let|class|interface|type|namespace) ([\w$]+)/;
 const handedOn = /^export (?:type )?\{([^}]*)\} from '([^']+)';/;
 
-/** Splits a declaration file into comments and statements: each begins at the start of a line and ends balanced. */
+/** Reads the statements of a declaration file, each with the comment above it, as text. */
 function readStatements(path: string): readonly { readonly code: string; readonly comment: string }[] {
-  const lines = readFileSync(path, 'utf8').split('\n');
-  const statements: { code: string; comment: string }[] = [];
-  let comment: string[] = [];
-  for (let i = 0; i < lines.length; i++) {
-    const line = lines[i] ?? '';
-    if (line.startsWith('/**') || line.startsWith('//')) {
-      comment = [];
-      const isBlock = line.startsWith('/**');
-      for (; i < lines.length; i++) {
-        comment.push(lines[i] ?? '');
-        if (!isBlock || lines[i]?.includes('*/')) break;
-      }
-    } else if (line !== '') {
-      let code = line;
-      // A type ends with its semicolon: members of a union have their own braces.
-      const end = /^(?:export )?(?:declare )?type /.test(line) ? /;$/ : /[;}]$/;
-      while (!end.test(code) || depthOf(code) !== 0) code += `\n${lines[++i] ?? fail(path, code)}`;
-      statements.push({ code, comment: readComment(comment) });
-      comment = [];
-    }
-  }
-  return statements;
+  const text = readFileSync(path, 'utf8');
+  const { program, comments } = parseSync(path, text);
+  return program.body.map(({ start, end }, index) => {
+    const from = program.body[index - 1]?.end ?? 0;
+    const above = comments.findLast((comment) => comment.start >= from && comment.end <= start);
+    return { code: text.slice(start, end), comment: readComment(above?.value ?? '') };
+  });
 }
 
 function fail(path: string, code: string): never {
-  throw new Error(`${path}: a statement does not end: ${code.slice(0, 80)}`);
+  throw new Error(`${path} does not declare ${code}`);
 }
 
-/** Number of open brackets, without comments and strings. */
-function depthOf(code: string): number {
-  const bare = code.replace(/\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g, '');
-  return (bare.match(/[({[]/g) ?? []).length - (bare.match(/[)}\]]/g) ?? []).length;
-}
-
-function readComment(lines: readonly string[]): string {
-  if (!lines[0]?.startsWith('/**')) return '';
-  return lines
-    .join('\n')
-    .replace(/^\/\*\*\s?|\s*\*\/$/g, '')
+/** The text of a doc comment; empty for another comment. */
+function readComment(value: string): string {
+  if (!value.startsWith('*')) return '';
+  return value
+    .replace(/^\*\s?|\s*$/g, '')
     .replace(/^ \* ?/gm, '')
     .replace(/\{@link ([^}]+)\}/g, '`$1`')
     .trim();
