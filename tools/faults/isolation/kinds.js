@@ -6,20 +6,18 @@ const bearer = (token) => ['Authorization', `Bearer ${token}`];
 const bodyOf = ({ marker, random }, most = 20_000) =>
   fill(marker, random.chance(0.7) ? random.between(0, 300) : random.between(0, most));
 
+/** A row: `describe` returns the request of a context, and `expect` the defect of a response to it. */
+const row = (weight, describe, expect) => ({
+  weight,
+  write(context) {
+    const request = describe(context);
+    const method = request.method ?? 'GET';
+    return { method, bytes: writeRequest(context, request), expect: (response) => expect(response, context, request) };
+  },
+});
+
 /** A row whose response must have one of these statuses, with nothing else to compare. */
-function plain(weight, statuses, describe) {
-  return {
-    weight,
-    write(context) {
-      const request = describe(context);
-      return {
-        method: request.method ?? 'GET',
-        bytes: writeRequest(context, request),
-        expect: (response) => expectStatus(response, ...statuses),
-      };
-    },
-  };
-}
+const plain = (weight, statuses, describe) => row(weight, describe, (response) => expectStatus(response, ...statuses));
 
 /** Credentials that are refused, each with the marker where a log line could show it. */
 const refused = (weight, target) => [
@@ -34,22 +32,20 @@ const refused = (weight, target) => [
 
 /** Requests after which the service closes the connection. Requests before them may be without a response. */
 const fatal = [
-  { weight: 1, bytes: ({ marker }) => `GET /${marker} HTTP/1.1\r\n${marker} ${marker}\r\n\r\n`, statuses: [400] },
-  { weight: 1, bytes: ({ marker }) => `${marker}\r\n\r\n`, statuses: [400] },
+  { bytes: ({ marker }) => `GET /${marker} HTTP/1.1\r\n${marker} ${marker}\r\n\r\n`, statuses: [400] },
+  { bytes: ({ marker }) => `${marker}\r\n\r\n`, statuses: [400] },
   {
-    weight: 1,
     bytes: ({ marker, host }) =>
       `POST /${marker} HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\n${marker}\r\n`,
     // The head is complete before the chunk that is malformed.
     statuses: [400, 401, 403, 404, 405],
   },
   {
-    weight: 1,
     bytes: ({ marker, host }) => `GET / HTTP/1.1\r\nHost: ${host}\r\nX-Long: ${fill(marker, 40_000)}\r\n\r\n`,
     statuses: [431],
   },
-].map(({ weight, bytes, statuses }) => ({
-  weight,
+].map(({ bytes, statuses }) => ({
+  weight: 0.1,
   isLast: true,
   // A connection that is closed with bytes unread is reset, and the reset can overtake the response.
   isLossy: true,
@@ -62,20 +58,16 @@ const fatal = [
 
 /** `portcullis serve`, variant A. */
 const serve = [
-  {
-    weight: 8,
-    write(context) {
-      const { marker, subject, token, random } = context;
-      const method = random.chance(0.2) ? 'HEAD' : 'GET';
-      return {
-        method,
-        bytes: writeRequest(context, { method, target: `/api/profile?m=${marker}`, lines: [bearer(token)] }),
-        expect: (response) =>
-          expectStatus(response, 200) ??
-          (method === 'GET' ? expectEqual({ user_id: [parse(response).user_id, subject] }) : undefined),
-      };
-    },
-  },
+  row(
+    8,
+    ({ marker, token, random }) => ({
+      method: random.chance(0.2) ? 'HEAD' : 'GET',
+      ...{ target: `/api/profile?m=${marker}`, lines: [bearer(token)] },
+    }),
+    (response, { subject }, { method }) =>
+      expectStatus(response, 200) ??
+      (method === 'GET' ? expectEqual({ user_id: [parse(response).user_id, subject] }) : undefined),
+  ),
   plain(3, [200], ({ marker }) => ({ target: `/api/public?m=${marker}`, lines: [bearer(marker)] })),
   plain(1, [403], ({ token }) => ({ target: '/api/private-scoped', lines: [bearer(token)] })),
   plain(1, [404], ({ marker, token }) => ({ target: `/${marker}`, lines: [bearer(token)] })),
@@ -83,18 +75,18 @@ const serve = [
   plain(1, [405], (context) => ({ method: 'PUT', target: '/api/private', body: bodyOf(context), chunked: true })),
   { ...plain(0.2, [417], ({ marker }) => ({ target: '/api/public', lines: [['Expect', marker]] })), isLast: true },
   ...refused(0.5, ({ marker }) => `/api/private?m=${marker}`),
-  ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
+  ...fatal,
 ];
 
 /** Checks that the upstream or a handler has received the sent bytes. */
-function expectEcho(response, sent) {
+function expectEcho(response, { marker }, sent) {
   const status = expectStatus(response, 200);
   if (status !== undefined) return status;
   const echo = parse(response);
   return expectEqual({
     method: [echo.method, sent.method],
     target: [echo.target, sent.target],
-    cookie: [echo.cookie, `session=${sent.marker}`],
+    cookie: [echo.cookie, `session=${marker}`],
     subject: [echo.subject ?? '', sent.subject],
     authorization: [echo.authorization ?? '', sent.authorization ?? ''],
     body: [echo.body, digest(sent.body ?? '')],
@@ -102,26 +94,28 @@ function expectEcho(response, sent) {
   });
 }
 
+/** A body, if the request has one, in one of both framings. */
+const bodyIn = (context, hasBody) =>
+  hasBody ? { body: bodyOf(context), chunked: context.random.chance(0.5) } : { body: undefined, chunked: false };
+
 /** A request that reaches the upstream in full; `mode` says how that responds. */
-function echoed(weight, mode, { hasBody = false, isOpen = false, expect = expectEcho } = {}) {
-  return {
+const echoed = (weight, mode, { hasBody = false, isOpen = false, expect = expectEcho } = {}) =>
+  row(
     weight,
-    write(context) {
+    (context) => {
       const { marker, token, random, subject } = context;
-      const body = hasBody ? bodyOf(context) : undefined;
-      const chunked = hasBody && random.chance(0.5);
-      const method = hasBody ? random.pick(['POST', 'PUT', 'PATCH']) : mode === 'head' ? 'HEAD' : 'GET';
-      const target = `/${isOpen ? 'open' : 'token'}/${mode}?m=${marker}`;
-      const lines = [bearer(isOpen ? marker : token), ['X_Auth-Subject', marker]];
-      const sent = { method, target, marker, body, subject: isOpen ? '' : subject, trailer: chunked ? marker : '' };
+      const framed = bodyIn(context, hasBody);
       return {
-        method,
-        bytes: writeRequest(context, { method, target, lines, body, chunked }),
-        expect: (response) => expect(response, sent),
+        ...framed,
+        method: hasBody ? random.pick(['POST', 'PUT', 'PATCH']) : mode === 'head' ? 'HEAD' : 'GET',
+        target: `/${isOpen ? 'open' : 'token'}/${mode}?m=${marker}`,
+        lines: [bearer(isOpen ? marker : token), ['X_Auth-Subject', marker]],
+        subject: isOpen ? '' : subject,
+        trailer: framed.chunked ? marker : '',
       };
     },
-  };
-}
+    expect,
+  );
 
 const handshake = {
   Connection: 'Upgrade',
@@ -159,7 +153,9 @@ const proxy = [
   echoed(2, 'late'),
   echoed(2, 'chunks', {
     hasBody: true,
-    expect: (response, sent) => expectEcho(response, sent) ?? expectTrailer(response, sent),
+    expect: (response, context, sent) =>
+      expectEcho(response, context, sent) ??
+      expectEqual({ trailer: [response.trailers.get('x-trailer'), context.marker] }),
   }),
   echoed(1, 'hints'),
   echoed(1, 'head', { expect: (response) => expectStatus(response, 200) }),
@@ -186,12 +182,8 @@ const proxy = [
     body: bodyOf(context),
   })),
   ...refused(0.3, ({ marker }) => `/token/echo?m=${marker}`),
-  ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
+  ...fatal,
 ];
-
-function expectTrailer({ trailers }, { marker }) {
-  return expectEqual({ trailer: [trailers.get('x-trailer'), marker] });
-}
 
 /** Headers of a proxy for a request of its client. */
 const forwarded = (target) =>
@@ -202,51 +194,41 @@ const forwarded = (target) =>
     'X-Forwarded-Uri': target,
   });
 
-function expectIdentity(response, subject) {
-  return (
-    expectStatus(response, 200) ??
-    expectEqual({ body: [response.body, ''], subject: [response.headers.get('x-auth-subject') ?? '', subject] })
+/** An admitted request, and the identity that the response must have. */
+const identified = (weight, describe, identify) =>
+  row(
+    weight,
+    describe,
+    (response, context) =>
+      expectStatus(response, 200) ??
+      expectEqual({
+        body: [response.body, ''],
+        subject: [response.headers.get('x-auth-subject') ?? '', identify(context)],
+      }),
   );
-}
+const ofClient = ({ subject }) => subject;
 
 /** `portcullis gate` beside a proxy. */
 const beside = [
-  {
-    weight: 6,
-    write(context) {
-      const { marker, token, subject } = context;
-      const lines = [...forwarded(`/token/${marker}`), bearer(token)];
-      return {
-        method: 'GET',
-        bytes: writeRequest(context, { target: '/forward-auth', lines }),
-        expect: (response) => expectIdentity(response, subject),
-      };
-    },
-  },
-  {
-    weight: 3,
-    write(context) {
-      const { marker, token, subject, random } = context;
-      const method = random.pick(['GET', 'POST', 'DELETE']);
-      const lines = [['X-Forwarded-Proto', 'https'], bearer(token)];
-      return {
-        method,
-        bytes: writeRequest(context, { method, target: `/ext-authz/token/${marker}`, lines }),
-        expect: (response) => expectIdentity(response, subject),
-      };
-    },
-  },
-  {
-    weight: 2,
-    write(context) {
-      const lines = [...forwarded(`/open/${context.marker}`), bearer(context.marker)];
-      return {
-        method: 'GET',
-        bytes: writeRequest(context, { target: '/forward-auth', lines }),
-        expect: (response) => expectIdentity(response, ''),
-      };
-    },
-  },
+  identified(
+    6,
+    ({ marker, token }) => ({ target: '/forward-auth', lines: [...forwarded(`/token/${marker}`), bearer(token)] }),
+    ofClient,
+  ),
+  identified(
+    3,
+    ({ marker, token, random }) => ({
+      method: random.pick(['GET', 'POST', 'DELETE']),
+      target: `/ext-authz/token/${marker}`,
+      lines: [['X-Forwarded-Proto', 'https'], bearer(token)],
+    }),
+    ofClient,
+  ),
+  identified(
+    2,
+    ({ marker }) => ({ target: '/forward-auth', lines: [...forwarded(`/open/${marker}`), bearer(marker)] }),
+    () => '',
+  ),
   plain(1, [401], ({ marker }) => ({ target: '/forward-auth', lines: forwarded(`/token/${marker}`) })),
   plain(1, [401], ({ marker, foreignToken }) => ({
     target: '/forward-auth',
@@ -258,27 +240,25 @@ const beside = [
   })),
   plain(1, [400], ({ marker }) => ({ target: '/forward-auth', lines: [['X-Forwarded-Uri', `/token/${marker}`]] })),
   plain(1, [404], ({ marker }) => ({ target: `/${marker}` })),
-  ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
+  ...fatal,
 ];
 
 /** The adapters of the library, in the servers of `library-process.js`. */
 const library = [
-  ...[false, true].map((hasBody) => ({
-    weight: hasBody ? 3 : 6,
-    write(context) {
-      const { marker, token, subject, random } = context;
-      const method = hasBody ? 'POST' : 'GET';
-      const target = `/echo?m=${marker}`;
-      const body = hasBody ? bodyOf(context) : undefined;
-      const chunked = hasBody && random.chance(0.5);
-      const sent = { method, target, marker, subject, authorization: `Bearer ${token}`, body, trailer: undefined };
-      return {
-        method,
-        bytes: writeRequest(context, { method, target, lines: [bearer(token)], body, chunked }),
-        expect: (response) => expectEcho({ ...response }, sent),
-      };
-    },
-  })),
+  ...[false, true].map((hasBody) =>
+    row(
+      hasBody ? 3 : 6,
+      (context) => ({
+        ...bodyIn(context, hasBody),
+        method: hasBody ? 'POST' : 'GET',
+        target: `/echo?m=${context.marker}`,
+        lines: [bearer(context.token)],
+        subject: context.subject,
+        authorization: `Bearer ${context.token}`,
+      }),
+      expectEcho,
+    ),
+  ),
   plain(1, [403], ({ token, marker }) => ({ target: `/scoped?m=${marker}`, lines: [bearer(token)] })),
   {
     ...plain(1, [401], (context) => ({ method: 'POST', target: `/echo?m=${context.marker}`, body: bodyOf(context) })),
@@ -286,7 +266,7 @@ const library = [
     ...{ isLast: true, isLossy: true },
   },
   ...refused(0.5, ({ marker }) => `/echo?m=${marker}`),
-  ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
+  ...fatal,
 ];
 
 /** The tables, by what the requests are sent to. */
