@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { makeRandom } from '../../tools/shared/random.js';
 import {
   centre,
   decide,
   estimate,
   isSettled,
   leastRounds,
-  makeRandom,
   median,
   quantile,
   ratiosOf,

@@ -99,32 +99,11 @@ function figureTable({ figures: { start, import: imports, memory } }) {
   return table(['figure', 'median', 'least', 'most'], rows);
 }
 
-/** Below this share of its processor, a server was idle or shared the processor. */
-const saturated = 0.95;
-
-function notesOf({ samples, notes }) {
-  const measured = Object.entries(samples).filter(([name]) => Object.hasOwn(servers, name));
-  const waiting = measured.flatMap(([name, byWorkload]) => {
-    const idle = Object.entries(byWorkload).filter(([, list]) => middle(list, 'busy') < saturated);
-    const shares = idle.map(([workload, list]) => {
-      const [busy, wrk, others] = ['busy', 'wrk', 'others'].map((field) => decimals(middle(list, field) * 100, 0));
-      return `${workload} ${busy} % (wrk ${wrk} %, others ${others} %)`;
-    });
-    return shares.length === 0
-      ? []
-      : [`${servers[name].label}: used its processor only in part, so its rate is a lower bound: ${shares.join(', ')}`];
-  });
-  const broken = measured.flatMap(([name, byWorkload]) => {
-    const count = Object.values(byWorkload)
-      .flat()
-      .reduce((sum, sample) => sum + sample.broken, 0);
-    return count === 0 ? [] : [`${servers[name].label}: ${count} requests broke off or took too long`];
-  });
-  const said = Object.entries(notes).flatMap(([name, list]) =>
-    list.map((text) => `${servers[name]?.label ?? name}: ${text}`),
-  );
-  return [...said, ...broken, ...waiting].map((text) => `- ${text}`).join('\n');
-}
+/** Servers that were left out, and failures. */
+const notesOf = ({ notes }) =>
+  Object.entries(notes)
+    .flatMap(([name, list]) => list.map((text) => `- ${servers[name]?.label ?? name}: ${text}`))
+    .join('\n');
 
 /** The 99th percentiles of the proxies, and their ratios to nginx. */
 export const formatPace = (part) =>

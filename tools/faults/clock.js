@@ -1,25 +1,13 @@
 // A clock that can be set for one process: libfaketime, which Debian has as a package of that name.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const folders = '/usr/lib';
-const library = 'faketime/libfaketimeMT.so.1';
-
-function findLibrary() {
-  for (const folder of readdirSync(folders)) {
-    try {
-      if (readdirSync(join(folders, folder, 'faketime')).length > 0) return join(folders, folder, library);
-    } catch {
-      // not the folder of an architecture, or without the package
-    }
-  }
-  return undefined;
-}
-
 /** A wall clock to be set: its `environment` for the process, and `step(seconds)`. Throws where libfaketime is missing. */
 export function createClock(folder) {
-  const path = findLibrary();
+  // In the folder of an architecture.
+  const paths = readdirSync('/usr/lib').map((name) => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`);
+  const path = paths.find((each) => existsSync(each));
   if (path === undefined) throw new Error('libfaketime is not installed: apt-get install faketime');
   const file = join(folder, 'clock');
   const step = async (seconds) => {

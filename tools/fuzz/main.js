@@ -2,9 +2,9 @@
 // N seconds in all, shared by the targets; 0 replays the kept corpus alone. --keep writes what the corpus has become.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { createRandom } from '../shared/random.js';
 import { openCoverage } from './coverage.js';
 import { fuzzTarget } from './engine.js';
-import { createRandom } from './mutate.js';
 import { targets } from './targets.js';
 
 const { values } = parseArgs({
@@ -37,7 +37,7 @@ for (const name of names) {
   const result = fuzzTarget(target, {
     corpus,
     coverage,
-    random: createRandom(seed),
+    random: createRandom(seed).below,
     milliseconds: (seconds * 1000) / names.length,
   });
   coverage.close();

@@ -1,14 +1,6 @@
-import { makeRandom } from '../shared/statistics.js';
-
 const characters = '\0 \t\n"\\,./%=:@[]{}#?\ufeff\ud800é-_0';
 const interesting = ['', ...characters, ...'.. // %2e %2F 1e400 -1 9007199254740993 null true [] {} none'.split(' ')];
 const maxLength = 4096;
-
-/** A generator of numbers below a bound, the same for the same seed. */
-export function createRandom(seed) {
-  const random = makeRandom(seed);
-  return (bound) => Math.floor(random() * bound);
-}
 
 /**
  * Changes a string at one to four positions, with words of the target and with parts of another string of the corpus.

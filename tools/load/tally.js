@@ -14,9 +14,8 @@ export function createTally() {
   const byKind = {};
   const wrong = {};
   const unexplained = {};
-  /** Milliseconds, and the tenth of a second of the response, of timed requests. */
-  const times = [];
-  const slots = [];
+  /** Milliseconds of timed requests, by the tenth of a second of the response. */
+  const timesBySlot = new Map();
   const disturbed = new Set();
   const counts = { sent: 0, answered: 0, cut: 0, lost: 0, dropped: 0 };
   const slotNow = () => Math.floor(Date.now() / slotMilliseconds);
@@ -38,8 +37,9 @@ export function createTally() {
         if (!allowed(status) || !(isUnavailable || isOfUpstream)) add(unexplained, `${kind.name} ${status}`);
       } else if (!allowed(status)) add(wrong, `${kind.name} ${status}`);
       if (kind.timed) {
-        times.push(milliseconds);
-        slots.push(slotNow());
+        const slot = slotNow();
+        if (!timesBySlot.has(slot)) timesBySlot.set(slot, []);
+        timesBySlot.get(slot).push(milliseconds);
       }
     },
     /** A connection broke under a request, or could not be made. */
@@ -48,8 +48,9 @@ export function createTally() {
     },
     /** Plain data; `slowAbove` is the time in milliseconds beyond which a tenth of a second counts as disturbed. */
     report({ slowAbove = Number.POSITIVE_INFINITY } = {}) {
-      const sorted = times.toSorted((a, b) => a - b);
-      const ends = [...disturbed, ...slowSlots(times, slots, slowAbove)].map((slot) => (slot + 1) * slotMilliseconds);
+      const sorted = [...timesBySlot.values()].flat().sort((a, b) => a - b);
+      const slow = [...timesBySlot].filter(([, times]) => median(times) > slowAbove).map(([slot]) => slot);
+      const ends = [...disturbed, ...slow].map((slot) => (slot + 1) * slotMilliseconds);
       return {
         ...counts,
         statuses,
@@ -63,18 +64,4 @@ export function createTally() {
       };
     },
   };
-}
-
-function slowSlots(times, slots, slowAbove) {
-  return [...groupBySlot(times, slots)].filter(([, inSlot]) => median(inSlot) > slowAbove).map(([slot]) => slot);
-}
-
-function groupBySlot(times, slots) {
-  const bySlot = new Map();
-  for (const [index, slot] of slots.entries()) {
-    const inSlot = bySlot.get(slot);
-    if (inSlot === undefined) bySlot.set(slot, [times[index]]);
-    else inSlot.push(times[index]);
-  }
-  return bySlot;
 }

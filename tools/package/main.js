@@ -51,6 +51,11 @@ const importAll = `
   console.log('without any framework: ' + (entries.length - missing.length) + ' entry points load; ' + missing.join(', '));
 `;
 
+/** Throws where the package is not as promised. */
+function refuseIf(condition, text) {
+  if (condition) throw new Error(text);
+}
+
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
@@ -131,19 +136,18 @@ const unpacked = packed.unpackedSize;
 console.log(
   `packed: ${packed.entryCount} files, ${(unpacked / 1e6).toFixed(2)} MB unpacked (at most ${(maxUnpacked / 1e6).toFixed(2)})`,
 );
-if (unpacked > maxUnpacked) throw new Error('the unpacked package is too large');
+refuseIf(unpacked > maxUnpacked, 'the unpacked package is too large');
 const evidence = packed.files.filter(({ path }) => path.startsWith('docs/evidence/'));
-if (evidence.length > 0) throw new Error('the package contains docs/evidence');
+refuseIf(evidence.length > 0, 'the package contains docs/evidence');
 
 const broken = findBrokenLinks(packed.files.map(({ path }) => path));
-if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
+refuseIf(broken.length > 0, `links that lead nowhere in the tarball: ${broken.join(', ')}`);
 
 // Older @types/node have this name in node:crypto, newer ones do not: a user would need skipLibCheck.
 const nodeBound = packed.files.filter(
   ({ path }) => path.endsWith('.d.ts') && /\bJsonWebKey\b/.test(readFileSync(path, 'utf8')),
 );
-if (nodeBound.length > 0)
-  throw new Error(`declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
+refuseIf(nodeBound.length > 0, `declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 installPackages(here);
@@ -154,14 +158,13 @@ console.log(run(join(linters, 'attw'), [tarball, '--profile', 'esm-only', '--no-
 writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
 run('npm', ['install', tarball], folder);
 const help = run('npx', ['portcullis', '--help'], folder);
-if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
+refuseIf(!help.includes('Usage: portcullis'), 'portcullis --help does not print its usage');
 console.log('installed in an empty folder: npx portcullis --help works');
-const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
-if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
+const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+refuseIf(run('npx', ['portcullis', '--version'], folder).trim() !== manifest.version, '--version does not fit');
 
 console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
 
-const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
 const entries = Object.keys(manifest.exports)
   .filter((subpath) => !subpath.endsWith('.json'))
   .map((subpath) => `portcullis${subpath.slice(1)}`);
@@ -171,15 +174,16 @@ console.log(run('node', ['--input-type=module', '--eval', importAll, entries.joi
 const { modules, code } = await bundleWorker(folder);
 const workerKibibytes = Math.ceil(gzipSync(code).length / 1024);
 console.log(`bundle for Workers: ${workerKibibytes} KiB compressed (at most ${maxWorkerKibibytes})`);
-if (!modules.some((path) => path.includes('/portcullis/dist/')))
-  throw new Error('the bundle for Workers is not of the package');
-if (modules.some((path) => path.includes('/node_modules/undici/')))
-  throw new Error('the bundle for Workers has undici');
-if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
+refuseIf(!modules.some((path) => path.includes('/portcullis/dist/')), 'the bundle for Workers is not of the package');
+refuseIf(
+  modules.some((path) => path.includes('/node_modules/undici/')),
+  'the bundle for Workers has undici',
+);
+refuseIf(workerKibibytes > maxWorkerKibibytes, 'the bundle for Workers is too large');
 
 const graph = await measureImportGraph(folder);
 console.log(`import 'portcullis': ${graph.files} files, ${graph.kibibytes} KiB (at most ${maxImportKibibytes})`);
-if (graph.kibibytes > maxImportKibibytes) throw new Error("import 'portcullis' loads too much");
+refuseIf(graph.kibibytes > maxImportKibibytes, "import 'portcullis' loads too much");
 
 const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
 const count = Object.keys(lock.packages).length;
@@ -187,11 +191,11 @@ const mebibytes = Math.ceil((measure(join(folder, 'node_modules')) / 2 ** 20) * 
 console.log(
   `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
 );
-if (!readFileSync('README.md', 'utf8').includes(promise)) throw new Error(`the README does not say: ${promise}`);
-if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in an install`);
-if (mebibytes > maxMebibytes) throw new Error(`an install takes more than ${maxMebibytes} MiB`);
+refuseIf(!readFileSync('README.md', 'utf8').includes(promise), `the README does not say: ${promise}`);
+refuseIf(count > maxPackages, `more than ${maxPackages} packages in an install`);
+refuseIf(mebibytes > maxMebibytes, `an install takes more than ${maxMebibytes} MiB`);
 const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
-if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
+refuseIf(scripts.length > 0, `install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
 
 const { packages } = JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8'));
 const locked = Object.entries(packages);
@@ -200,22 +204,21 @@ const tools = ':is([name="oidc-provider"], [name="@peculiar/x509"], [name="@redi
 const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).map(({ location }) => location);
 const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
 const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
-if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
+refuseIf(running.length > 0, `install scripts in: ${running.join(', ')}`);
 const fits = (named, own) => named?.includes(own) ?? true;
 const onLinux = locked.filter(
   ([name, { os, cpu, libc }]) => name !== '' && fits(os, 'linux') && fits(cpu, 'x64') && fits(libc, 'glibc'),
 );
 console.log(`npm ci in the repository, on Linux: ${onLinux.length} packages (at most ${maxDevelopment})`);
-if (onLinux.length > maxDevelopment) throw new Error('npm ci in the repository installs too much');
+refuseIf(onLinux.length > maxDevelopment, 'npm ci in the repository installs too much');
 const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
-if (unverified.length > 0)
-  throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
+refuseIf(unverified.length > 0, `no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
 console.log(
   `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} of them run outside development or on request, and these have no install script`,
 );
 
 const bom = describeMaterials(JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx'], folder)));
-if (bom.components.length !== count - 1) throw new Error('the bill of materials does not list what was installed');
+refuseIf(bom.components.length !== count - 1, 'the bill of materials does not list what was installed');
 mkdirSync('coverage', { recursive: true });
 writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
 console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);

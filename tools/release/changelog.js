@@ -7,8 +7,7 @@
  * @returns {Record<string, readonly string[]>}
  */
 export function readUnreleased(changelog) {
-  const [, text = ''] = /^## \[Unreleased\]\n([\s\S]*?)(?=^## \[|(?![\s\S]))/m.exec(changelog) ?? [];
-  const sections = text.split(/^### /m).slice(1);
+  const sections = readNotes(changelog, 'Unreleased').split(/^### /m).slice(1);
   return Object.fromEntries(
     sections.map((section) => {
       const [kind = '', ...lines] = section.split('\n');
@@ -43,12 +42,7 @@ export const closeUnreleased = (changelog, version, date) =>
 /** Returns the entries of a version, for the notes of its release. @param {string} changelog @param {string} version */
 export function readNotes(changelog, version) {
   const heading = `## [${version}]`;
-  const start = changelog.split('\n').findIndex((line) => line.startsWith(heading));
-  if (start < 0) throw new RangeError(`CHANGELOG.md has no section ${heading}`);
-  const lines = changelog.split('\n').slice(start + 1);
-  const end = lines.findIndex((line) => line.startsWith('## ['));
-  return lines
-    .slice(0, end < 0 ? undefined : end)
-    .join('\n')
-    .trim();
+  const section = changelog.split(/^(?=## \[)/m).find((text) => text.startsWith(heading));
+  if (section === undefined) throw new RangeError(`CHANGELOG.md has no section ${heading}`);
+  return section.slice(section.indexOf('\n')).trim();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Takes the pictures of the console in docs/images, one for the site: node tools/scripts/console-pictures.js
 // It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,11 +47,8 @@ try {
   await page.mouse.move(0, 0);
   await picture('console-try');
 
-  const token = await new Promise((resolve) => {
-    const args = [main, 'token', '--audience', 'https://api.portcullis.example'];
-    const child = spawn(process.execPath, args, { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
-    child.stdout.setEncoding('utf8').once('data', (text) => resolve(text.trim()));
-  });
+  const words = [main, 'token', '--audience', 'https://api.portcullis.example'];
+  const token = execFileSync(process.execPath, words, { env: environment, encoding: 'utf8' }).trim();
   await fetch(new URL('/api/private', service), { headers: { authorization: `Bearer ${token}` } });
   await page.getByRole('link', { name: 'Decisions', exact: true }).click();
   await page.getByRole('link', { name: 'invalid_audience' }).first().click();

@@ -1,4 +1,5 @@
 // The arithmetic of the tables: the middle of ratios, its 95 % interval, and what an interval says about an aim.
+import { makeRandom } from './random.js';
 
 /** Half the width, as a share of the value, below which an interval counts as settled. */
 export const settledWithin = 0.03;
@@ -33,17 +34,6 @@ export function centre(values) {
   }
   means.sort();
   return (means[(count - 1) >> 1] + means[count >> 1]) / 2;
-}
-
-/** Numbers from 0 to 1 that are the same in each run (mulberry32): the same rounds give the same interval. */
-export function makeRandom(seed = 1) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 /**

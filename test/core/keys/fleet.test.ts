@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createKeySet } from '../../../src/core/keys/key-set.ts';
-import { makeRandom, quantile } from '../../../tools/shared/statistics.js';
+import { makeRandom } from '../../../tools/shared/random.js';
+import { quantile } from '../../../tools/shared/statistics.js';
 
 // Thousands of fetches fail here, and their stacks are not read.
 Error.stackTraceLimit = 0;

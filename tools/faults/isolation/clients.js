@@ -2,9 +2,9 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { createRandom } from '../../shared/random.js';
 import { cutAtRandom, pauseAtRandom } from './cuts.js';
 import { markerOf, strangersIn } from './marker.js';
-import { createRandom } from './random.js';
 import { createResponseReader } from './response-reader.js';
 
 const maxRequests = 12;
