@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
 
 import { settingTable } from '../../src/server/settings/setting-table.ts';
 import { runCommand } from '../support/command-runs.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
+import { useUpstream } from '../support/gate-edge.ts';
 import { send } from '../support/http-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import { openService } from '../support/open-service.ts';
 
 const file = 'deploy/compose/compose.yaml';
 
@@ -68,10 +68,7 @@ describe(file, () => {
   });
 
   it('only the gate can reach the API and Redis', () => {
-    expect([api, redis].map((each) => [each?.ports, each?.networks])).toEqual([
-      [undefined, ['inside']],
-      [undefined, ['inside']],
-    ]);
+    for (const each of [api, redis]) expect([each?.ports, each?.networks]).toEqual([undefined, ['inside']]);
     expect(compose.networks['inside']).toEqual({ internal: true });
   });
 
@@ -86,28 +83,21 @@ describe(file, () => {
   });
 });
 
-describe('the gate with its settings and rules', () => {
-  let upstream: RecordingUpstream;
-  let running: OpenedService;
-  beforeAll(async () => {
-    upstream = await startRecordingUpstream();
-    const { REPLAY_STORE: _redis, ...others } = environment;
-    running = await openService({
-      command: gate?.command?.[0] === 'gate' ? 'gate' : 'serve',
-      environment: {
-        ...others,
-        RULES: join(dirname(file), gate?.volumes?.[0]?.source ?? ''),
-        UPSTREAM: `http://${upstream.address}`,
-        DRAIN_DELAY: '0',
-        NO_PROXY: '',
-        HTTPS_PROXY: 'http://127.0.0.1:1',
-      },
-    });
+describe('the gate with its settings and rules', async () => {
+  const upstream = await useUpstream();
+  const { REPLAY_STORE: _redis, ...others } = environment;
+  const running = await openService({
+    command: gate?.command?.[0] === 'gate' ? 'gate' : 'serve',
+    environment: {
+      ...others,
+      RULES: join(dirname(file), gate?.volumes?.[0]?.source ?? ''),
+      UPSTREAM: `http://${upstream.address}`,
+      DRAIN_DELAY: '0',
+      NO_PROXY: '',
+      HTTPS_PROXY: 'http://127.0.0.1:1',
+    },
   });
-  afterAll(async () => {
-    await running?.stop();
-    await upstream?.close();
-  });
+  afterAll(() => running.stop());
 
   it('the open path → the upstream; any other without a token → 401', async () => {
     expect(await send(running.url, '/healthz')).toMatchObject({ status: 200 });

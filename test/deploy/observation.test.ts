@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OpenedGate, openGate } from '../support/gate-process.ts';
+import { useFolder } from '../support/folder.ts';
+import { openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
@@ -46,43 +46,35 @@ describe('alert rules', needs('promtool'), () => {
   });
 });
 
+const provider = await useTestProvider();
+
 describe('metrics that alerts and the dashboard name', needs('redis-server'), () => {
-  let provider: TestProvider;
+  const folder = useFolder();
+  const file = (name: string): string => join(folder, name);
   let redis: TestRedis;
-  let service: OpenedService;
-  let inMemory: OpenedService;
-  let gate: OpenedGate;
-  let folder: string;
+  let services: readonly OpenedService[] = [];
 
   beforeAll(async () => {
-    provider = await startTestProvider();
     redis = await startTestRedis();
-    service = await openVariant(findVariant('a'), provider, { REPLAY_STORE: redis.url });
-    inMemory = await openVariant(findVariant('a'), provider);
-    folder = await mkdtemp(join(tmpdir(), 'portcullis-observed-'));
     const { cert, key } = await createTestCertificates();
-    const file = (name: string): string => join(folder, name);
     await writeFile(file('cert'), cert);
     await writeFile(file('key'), key);
-    gate = await openGate(
-      provider,
-      { issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] },
-      { TLS_CERT: file('cert'), TLS_KEY: file('key') },
-    );
+    const open = { issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] };
+    // Some metrics exist only with Redis, with the store in memory, or with the files of a gate.
+    services = await Promise.all([
+      openVariant(findVariant('a'), provider, { REPLAY_STORE: redis.url }),
+      openVariant(findVariant('a'), provider),
+      openGate(provider, open, { TLS_CERT: file('cert'), TLS_KEY: file('key') }),
+    ]);
   });
   afterAll(async () => {
-    await service.stop();
-    await inMemory.stop();
-    await gate.stop();
-    await rm(folder, { recursive: true });
-    await redis.stop();
-    await provider.close();
+    await Promise.all(services.map((each) => each.stop()));
+    await redis?.stop();
   });
 
   it.each([rules, dashboard])('%s: each exists', async (file) => {
-    await send(service.url, '/api/private', { headers: bearer(await provider.sign()) });
-    // Some metrics exist only with Redis, with the store in memory, or with the files of a gate.
-    const texts = await Promise.all([service, inMemory, gate].map((each) => send(each.adminUrl ?? '', '/metrics')));
+    await send(services[0]?.url ?? '', '/api/private', { headers: bearer(await provider.sign()) });
+    const texts = await Promise.all(services.map((each) => send(each.adminUrl ?? '', '/metrics')));
     const known = new Set(texts.flatMap(({ body }) => [...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)));
     expect([...readNames(readFileSync(file, 'utf8'))].filter((name) => !known.has(name))).toEqual([]);
   });

@@ -1,9 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   allowsBreaking,
   closeUnreleased,
@@ -17,6 +16,7 @@ import {
   mayBreak,
   readDeclarations,
 } from '../../tools/release/declarations.js';
+import { useFolder } from '../support/folder.ts';
 
 const page = (code: string, name = 'Options') =>
   `# Reference\n\n## \`portcullis\`\n\n### \`${name}\`\n\nText.\n\n\`\`\`ts\n${code}\n\`\`\`\n`;
@@ -90,8 +90,7 @@ describe('release --dry-run', () => {
     'CHANGELOG.md': changelog,
     'docs/reference.md': page(options),
   };
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-release-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = useFolder();
   const identity = ['-c', 'user.name=release', '-c', 'user.email=release@example.com', '-c', 'commit.gpgsign=false'];
   const git = (...args: readonly string[]) => execFileSync('git', [...identity, ...args], { cwd: folder });
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);

@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { exitCodes } from '../../src/server/lifecycle/exit.ts';
+import { useFolder } from '../support/folder.ts';
 import { send } from '../support/http-client.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startService } from '../support/service-process.ts';
-import { startTestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, readEnvironment } from '../support/variant-service.ts';
 
 const run = promisify(execFile);
@@ -39,21 +39,19 @@ async function readPermittedCalls(): Promise<readonly string[]> {
 }
 
 describe('the unit for systemd', needs('systemd-analyze'), () => {
+  const folder = useFolder();
+
   it('is valid, and so is its socket', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'portcullis-unit-'));
-    try {
-      await cp('deploy/systemd', folder, { recursive: true });
-      // The program is not installed at the path of the unit; a replacement allows to check the other settings.
-      await writeFile(join(folder, 'portcullis.service'), text.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
-      await writeFile(join(folder, 'portcullis@.service'), template.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
-      const files = ['portcullis.service', 'portcullis.socket', 'portcullis@8001.service'].map((name) =>
-        join(folder, name),
-      );
-      const { stderr } = await run(requireProgram('systemd-analyze'), ['verify', ...files]);
-      expect(stderr.split('\n').filter((line) => line.includes('portcullis'))).toEqual([]);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    await cp('deploy/systemd', folder, { recursive: true });
+    // The program is not installed at the path of the unit; a replacement allows to check the other settings.
+    const write = (name: string, unit: string) =>
+      writeFile(join(folder, name), unit.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
+    await write('portcullis.service', text);
+    await write('portcullis@.service', template);
+    const files = ['portcullis.service', 'portcullis.socket', 'portcullis@8001.service'];
+    const paths = files.map((name) => join(folder, name));
+    const { stderr } = await run(requireProgram('systemd-analyze'), ['verify', ...paths]);
+    expect(stderr.split('\n').filter((line) => line.includes('portcullis'))).toEqual([]);
   });
 
   it('the template → the unit, with a port, an admin port and files of the instance', () => {
@@ -74,7 +72,10 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
   );
 });
 
+const provider = await useTestProvider();
+
 describe('the system calls that the unit permits', needs('systemd-analyze', 'python3'), () => {
+  const folder = useFolder();
   const filtered = async (...program: readonly string[]): Promise<readonly string[]> => {
     const launcher = fileURLToPath(new URL('../support/with-filter.py', import.meta.url));
     return [requireProgram('python3'), launcher, JSON.stringify(await readPermittedCalls()), ...program];
@@ -85,28 +86,19 @@ describe('the system calls that the unit permits', needs('systemd-analyze', 'pyt
     await expect(run(python, args)).rejects.toMatchObject({ signal: 'SIGSYS', stdout: 'runs\n' });
   });
 
-  it('serve with two processes and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {}, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'portcullis-filter-'));
-    const provider = await startTestProvider();
-    try {
-      const service = await startService({
-        runtime: await filtered(process.execPath),
-        environment: {
-          ...readEnvironment(findVariant('b'), provider),
-          ...{ WORKERS: '2', KEYS_CACHE: join(folder, 'keys.json') },
-        },
-      });
-      const headers = bearer(await provider.sign());
-      expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
-      service.signal('SIGHUP');
-      expect((await send(service.adminUrl ?? '', '/metrics')).status).toBe(200);
-      expect(await service.stop()).toBe(0);
-      expect(service.stderr).toBe('');
-      expect(await readFile(join(folder, 'keys.json'), 'utf8')).toContain(provider.kid);
-    } finally {
-      await provider.close();
-      await rm(folder, { recursive: true, force: true });
-    }
+  it('serve with two processes and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', async () => {
+    const own = { WORKERS: '2', KEYS_CACHE: join(folder, 'keys.json') };
+    const service = await startService({
+      runtime: await filtered(process.execPath),
+      environment: { ...readEnvironment(findVariant('b'), provider), ...own },
+    });
+    const headers = bearer(await provider.sign());
+    expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
+    service.signal('SIGHUP');
+    expect((await send(service.adminUrl ?? '', '/metrics')).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    expect(service.stderr).toBe('');
+    expect(await readFile(join(folder, 'keys.json'), 'utf8')).toContain(provider.kid);
   });
 });
 

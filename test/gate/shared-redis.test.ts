@@ -6,13 +6,13 @@ import { send } from '../support/http-client.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { useTestProvider } from '../support/test-provider.ts';
 
+const provider = await useTestProvider();
 const path = '/api/private';
 const htu = `http://api.example${path}`;
 
 describe('gates and the service behind them, with one Redis', { ...needs('redis-server') }, () => {
-  let provider: TestProvider;
   let redis: TestRedis;
   let gates: readonly OpenedGate[] = [];
   let service: OpenedService;
@@ -20,7 +20,6 @@ describe('gates and the service behind them, with one Redis', { ...needs('redis-
   const client = createDpopClient();
 
   beforeAll(async () => {
-    provider = await startTestProvider();
     redis = await startTestRedis();
     const { issuer, audience } = provider;
     const rules = { issuers: { staff: { issuer, audience } }, rules: [{ id: 'all', path: '/**', dpop: 'required' }] };
@@ -41,7 +40,7 @@ describe('gates and the service behind them, with one Redis', { ...needs('redis-
   afterAll(async () => {
     client.close();
     await Promise.all([...gates, service].map((each) => each?.stop()));
-    await Promise.all([provider?.close(), redis?.stop()]);
+    await redis?.stop();
   });
 
   const prove = (): readonly string[] => [
