@@ -20,19 +20,21 @@ const template = await readFile('deploy/systemd/portcullis@.service', 'utf8');
 const valuesOf = (name: string): readonly string[] =>
   [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
 
-/** The system calls of a name: a group, which may contain groups, or one call. */
-async function expand(name: string): Promise<readonly string[]> {
-  if (!name.startsWith('@')) return [name];
-  const { stdout } = await run(requireProgram('systemd-analyze'), ['syscall-filter', name]);
-  const members = [...stdout.matchAll(/^ {4}([@\w-]+)$/gm)].map(([, member = '']) => member);
-  return (await Promise.all(members.map(expand))).flat();
+/** The members of each group of system calls, which may be groups. */
+async function readGroups(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { stdout } = await run(requireProgram('systemd-analyze'), ['syscall-filter']);
+  const groups = stdout.split(/^(?=@)/m).map((text) => text.match(/^@[\w-]+|(?<=^ {4})[@\w-]+$/gm) ?? []);
+  return new Map(groups.map(([name = '', ...members]) => [name, members]));
 }
 
 /** The system calls that the unit permits. systemd adds @default to each list, and `~` removes (systemd.exec(5)). */
 async function readPermittedCalls(): Promise<readonly string[]> {
-  const permitted = new Set(await expand('@default'));
+  const groups = await readGroups();
+  const expand = (name: string): readonly string[] =>
+    name.startsWith('@') ? (groups.get(name) ?? []).flatMap(expand) : [name];
+  const permitted = new Set(expand('@default'));
   for (const value of valuesOf('SystemCallFilter')) {
-    const calls = (await Promise.all(value.replace(/^~/, '').split(' ').map(expand))).flat();
+    const calls = value.replace(/^~/, '').split(' ').flatMap(expand);
     for (const call of calls) value.startsWith('~') ? permitted.delete(call) : permitted.add(call);
   }
   return [...permitted];

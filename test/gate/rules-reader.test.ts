@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readValidRules } from '../support/read-rules.ts';
@@ -417,4 +418,80 @@ rules:
   ])('%s', async (_claim, text, expected) => {
     expect((await problemsOf(text, 'rules.yml'))[0]).toMatch(expected);
   });
+});
+
+describe('assertion', () => {
+  const assertion = { issuer: 'https://gate.example/', header: 'X-Auth-Assertion' };
+  const rule = { id: 'a', path: '/a' };
+
+  const write = (document: object): string => {
+    const issuers = { id: { issuer: 'https://id.example/', audience: 'api' } };
+    return JSON.stringify({ issuers, rules: [rule], ...document });
+  };
+
+  it.each<readonly [string, object, RegExp]>([
+    ['no audience anywhere', { assertion }, /sends an assertion without an audience/],
+    ['an optional rule, no audience', { assertion, rules: [{ ...rule, access: 'optional' }] }, /without an audience/],
+    ['no issuer', { assertion: { header: 'X-A' } }, /"issuer"/],
+    ['no header', { assertion: { issuer: 'https://gate.example/' } }, /"header"/],
+    ['a header of framing', { assertion: { ...assertion, audience: 'u', header: 'Content-Length' } }, /Content-Length/],
+    ['Authorization', { assertion: { ...assertion, audience: 'u', header: 'Authorization' } }, /Authorization/],
+    ['an identity header', { assertion: { ...assertion, audience: 'u', header: 'x-auth-Subject' } }, /identity header/],
+    ['a gate claim', { assertion: { ...assertion, audience: 'u', claims: ['email', 'aud'] } }, /claim "aud" itself/],
+    ['a lifetime of 4 s', { assertion: { ...assertion, audience: 'u', lifetime: 4 } }, /5 to 300/],
+    ['a lifetime of 301 s', { assertion: { ...assertion, audience: 'u', lifetime: 301 } }, /5 to 300/],
+    [
+      'a rule without the top-level member',
+      { rules: [{ ...rule, assertion: { audience: 'u' } }] },
+      /has no "assertion"/,
+    ],
+    [
+      'an open rule with its own',
+      {
+        assertion: { ...assertion, audience: 'u' },
+        rules: [{ ...rule, access: 'open', assertion: { audience: 'v' } }],
+      },
+      /validates no token/,
+    ],
+  ])('%s → a problem', async (_input, document, problem) => {
+    expect(await problemsOf(write(document))).toEqual(expect.arrayContaining([expect.stringMatching(problem)]));
+  });
+
+  it.each<readonly [string, object, object | undefined]>([
+    ['the common audience', { assertion: { ...assertion, audience: 'u' } }, { audience: 'u', isBound: false }],
+    [
+      'bind for all rules, off for one',
+      { assertion: { ...assertion, audience: 'u', bind: true }, rules: [{ ...rule, assertion: { bind: false } }] },
+      { audience: 'u', isBound: false },
+    ],
+    ['its own', { assertion, rules: [{ ...rule, assertion: { audience: 'v' } }] }, { audience: 'v', isBound: false }],
+    ['off', { assertion, rules: [{ ...rule, assertion: 'off' }] }, undefined],
+    ['an open rule', { assertion, rules: [{ ...rule, access: 'open' }] }, undefined],
+  ])('%s → the assertion of the rule', (_input, document, expected) => {
+    expect(readValidRules(write(document))).toMatchObject({ rules: [{ assertion: expected }] });
+  });
+});
+
+const schemaFile = 'schema/rules.schema.json';
+
+it('schema: each member has a description, and no object accepts unknown members', () => {
+  const lacking: string[] = [];
+  const visit = (schema: unknown, path: string): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    const { properties, additionalProperties } = schema as Readonly<Record<string, unknown>>;
+    for (const [name, member] of Object.entries((properties as object | undefined) ?? {})) {
+      const { description } = member as { readonly description?: string };
+      if (description === undefined || description === '') lacking.push(`${path}/${name}`);
+    }
+    if (properties !== undefined && additionalProperties !== false) lacking.push(path);
+    for (const [name, inner] of Object.entries(schema)) visit(inner, `${path}/${name}`);
+  };
+  visit(JSON.parse(readFileSync(schemaFile, 'utf8')), '');
+  expect(lacking).toEqual([]);
+});
+
+it('schema: the package exports it', () => {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly exports: object };
+  expect(exports).toMatchObject({ './rules.schema.json': `./${schemaFile}` });
+  expect(exports).toMatchObject({ './signals.schema.json': './schema/signals.schema.json' });
 });
