@@ -1,38 +1,30 @@
 import { execFile } from 'node:child_process';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Tried } from '../../src/dev/tries/try-kinds.ts';
 import { listen, stop } from '../../tools/shared/network.js';
 import { enterConsole, findDecision } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
-import { type Answer, send } from '../support/http-client.ts';
+import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 
-/** Client of one console. */
-interface Tester {
-  readonly cookie: readonly string[];
-  post(options: unknown): Promise<Answer>;
-  run(options: Readonly<Record<string, unknown>>): Promise<Tried>;
-}
-
-async function enter(dev: DevProcess): Promise<Tester> {
+/** Signs in to one console. */
+async function enter(dev: DevProcess) {
   const link = new URL(await dev.consoleLink());
   const cookie = ['Cookie', await enterConsole(dev.adminUrl, link.searchParams.get('key') ?? '')];
   const own = ['Origin', link.origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'application/json'];
+  const headers = [...cookie, ...own];
   const post = (options: unknown) =>
-    send(dev.adminUrl, '/console/api/try', {
-      method: 'POST',
-      headers: [...cookie, ...own],
-      body: JSON.stringify(options),
-    });
+    send(dev.adminUrl, '/console/api/try', { method: 'POST', headers, body: JSON.stringify(options) });
   return {
     cookie,
     post,
-    run: async (options) =>
-      (await post({ method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [], ...options }))
-        .json as Tried, // the service writes this shape
+    async run(options: Readonly<Record<string, unknown>>) {
+      const usual = { method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [] };
+      return (await post({ ...usual, ...options })).json as Tried; // the service writes this shape
+    },
   };
 }
 
@@ -45,15 +37,11 @@ async function paste(command: string, { environment }: DevProcess): Promise<read
   return [...stdout.matchAll(/^HTTP\/1.1 (\d{3})/gm)].map(([, status]) => Number(status));
 }
 
-describe('try with DPOP_NONCE=required', () => {
-  let dev: DevProcess;
-  let tester: Tester;
-  beforeAll(async () => {
-    dev = await startDev([], { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) });
-    tester = await enter(dev);
-    await passStart();
-  });
+describe('try with DPOP_NONCE=required', async () => {
+  const dev = await startDev([], { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) });
   afterAll(() => dev.stop());
+  const tester = await enter(dev);
+  await passStart();
 
   it.each([
     ['none', [401], 'missing_credentials'],
@@ -115,17 +103,12 @@ describe('try with DPOP_NONCE=required', () => {
   });
 });
 
-describe('try through dev --upstream', () => {
-  let upstream: Server;
-  let dev: DevProcess;
-  let tester: Tester;
-  beforeAll(async () => {
-    upstream = createServer(({ method, url, headers }, response) => {
-      response.end(JSON.stringify({ method, url, sent: headers }));
-    });
-    dev = await startDev(['--upstream', `http://127.0.0.1:${await listen(upstream)}`]);
-    tester = await enter(dev);
+describe('try through dev --upstream', async () => {
+  const upstream = createServer(({ method, url, headers }, response) => {
+    response.end(JSON.stringify({ method, url, sent: headers }));
   });
+  const dev = await startDev(['--upstream', `http://127.0.0.1:${await listen(upstream)}`]);
+  const tester = await enter(dev);
   afterAll(async () => {
     await dev.stop();
     await stop(upstream);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Proxied, type ProxiedOptions, type Respond, soon, stage } from './proxied.ts';
+import { open, type Proxied, type ProxiedOptions, type Respond, soon, stage } from './proxied.ts';
 
 const clients: Socket[] = [];
 afterEach(() => {
@@ -29,9 +29,8 @@ const get = (more = ''): string => `GET / HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
 const post = (more = ''): string => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n${more}\r\nhello`;
 
 async function connectTo({ port }: Proxied): Promise<(bytes: string) => Promise<string>> {
-  const socket = connect(port, '127.0.0.1');
+  const socket = open(port);
   clients.push(socket);
-  await once(socket, 'connect');
   return async (bytes) => {
     socket.write(bytes);
     let received = '';
@@ -150,9 +149,8 @@ describe('an idle connection that the upstream closes as a request arrives', () 
       else socket.destroy();
     };
     const { upstream, proxied } = await stage(respond, { credentials: 'forward' });
-    const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
+    const socket = open(proxied.port, first);
     clients.push(socket);
-    socket.write(first);
     await once(socket, 'data');
     socket.write(second);
     const [received] = await once(socket, 'data');

@@ -1,13 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { listen, stop } from '../../tools/shared/network.js';
 import { useGate } from '../support/gate-process.ts';
 import { sendLogout } from '../support/logout.ts';
 import { useTestProvider } from '../support/test-provider.ts';
+import { open, soon } from './proxied.ts';
 
 const now = (): number => Date.now() / 1000;
 const provider = await useTestProvider();
@@ -46,10 +48,8 @@ async function startUpstream() {
     last: undefined as ServerResponse | undefined,
     sockets,
     async close() {
-      server.closeAllConnections();
-      server.close();
       for (const each of sockets.clients) each.terminate();
-      await once(server, 'close');
+      await stop(server);
     },
   };
   server.on('request', async (incoming: IncomingMessage, outgoing) => {
@@ -67,9 +67,17 @@ async function startUpstream() {
     await state.held;
     sockets.handleUpgrade(incoming, socket, head, (each) => each.on('message', (data) => each.send(data)));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  state.url = `http://127.0.0.1:${await listen(server)}`;
   return state;
+}
+
+/** Lets the upstream hold its heads until the function that is returned is called. */
+function hold(): () => void {
+  let release = (): void => {};
+  upstream.held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return release;
 }
 
 let sessions = 0;
@@ -90,29 +98,18 @@ async function openSocket(rule: string, value: string): Promise<WebSocket> {
   return socket;
 }
 
-interface Stream {
-  readonly socket: Socket;
-  seen(): string;
-  /** Resolves with all bytes, once the connection is closed. */
-  readonly all: Promise<string>;
-}
-
-/** Sends a request for an event stream, and waits for its first bytes. */
-async function openStream(
-  target: string,
-  value: string,
-  { version = '1.1', method = 'GET', body = '' } = {},
-): Promise<Stream> {
-  const socket = connect(gate.port, '127.0.0.1').setEncoding('latin1');
-  opened.push(socket);
-  let seen = '';
-  socket.on('error', () => {}).on('data', (text) => (seen += String(text)));
+/** Sends a request for an event stream, and waits for its first bytes. `all` resolves once the connection is closed. */
+async function openStream(target: string, value: string, { version = '1.1', method = 'GET', body = '' } = {}) {
   const length = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
-  socket.write(
+  const socket = open(
+    gate.port,
     `${method} ${target} HTTP/${version}\r\nHost: api.example\r\nAuthorization: Bearer ${value}\r\n${length}Connection: close\r\n\r\n${body}`,
   );
+  opened.push(socket);
+  let seen = '';
+  socket.on('data', (text) => (seen += String(text)));
   const all = once(socket, 'close').then(() => seen);
-  await vi.waitFor(() => expect(seen).toMatch(/\r\n\r\n./), 20_000);
+  await soon(() => expect(seen).toMatch(/\r\n\r\n./));
   return { socket, seen: () => seen, all };
 }
 
@@ -124,17 +121,18 @@ describe('a tunnel', () => {
     ['token', {}, 'revoked'],
     ['revocation', {}, 'revoked'],
   ])('rule %s, %j → closed on both sides: %s', async (rule, claims: { exp?: () => number }, cause) => {
-    const before = Number(/streams_ended_total\{cause="revoked"\} (\d+)/.exec(await gate.metrics())?.[1]);
+    const countRevoked = async (): Promise<number> =>
+      Number(/streams_ended_total\{cause="revoked"\} (\d+)/.exec(await gate.metrics())?.[1]);
+    const before = await countRevoked();
     const exp = claims.exp?.() ?? Math.floor(now()) + 60;
     const socket = await openSocket(rule, await token({ exp }));
     const closed = once(socket, 'close'); // it may close before the logout has its response
     if (cause === 'revoked') await logOut();
     await closed;
     if (cause === 'expired') expect(now()).toBeGreaterThanOrEqual(exp);
-    await vi.waitFor(() => expect(upstream.sockets.clients.size).toBe(0), 20_000);
-    await vi.waitFor(() => expect(lastLog(rule)).toMatchObject({ status: 101, ended: cause }), 20_000);
-    const after = Number(/streams_ended_total\{cause="revoked"\} (\d+)/.exec(await gate.metrics())?.[1]);
-    expect(after - before).toBe(cause === 'revoked' ? 1 : 0);
+    await soon(() => expect(upstream.sockets.clients.size).toBe(0));
+    await soon(() => expect(lastLog(rule)).toMatchObject({ status: 101, ended: cause }));
+    expect((await countRevoked()) - before).toBe(cause === 'revoked' ? 1 : 0);
   });
 
   it.each([
@@ -155,10 +153,7 @@ describe('a tunnel', () => {
   });
 
   it('token that ends between the handshake and the 101 → 401 with a challenge, and the upstream is closed', async () => {
-    let release = (): void => {};
-    upstream.held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const release = hold();
     const before = upstream.arrived;
     const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/token/chat`, {
       headers: { authorization: `Bearer ${await token()}` },
@@ -168,14 +163,14 @@ describe('a tunnel', () => {
       socket.on('error', () => {}),
       'unexpected-response',
     );
-    await vi.waitFor(() => expect(upstream.arrived).toBe(before + 1), 20_000);
+    await soon(() => expect(upstream.arrived).toBe(before + 1));
     await logOut();
     release();
     const [, incoming] = (await response) as [unknown, IncomingMessage];
     expect(incoming.statusCode).toBe(401);
     expect(incoming.headers['www-authenticate']).toContain('error="invalid_token"');
-    await vi.waitFor(() => expect(upstream.sockets.clients.size).toBe(0), 20_000);
-    await vi.waitFor(() => expect(lastLog('token')).toMatchObject({ status: 401, reason: 'revoked_token' }), 20_000);
+    await soon(() => expect(upstream.sockets.clients.size).toBe(0));
+    await soon(() => expect(lastLog('token')).toMatchObject({ status: 401, reason: 'revoked_token' }));
   });
 
   it('many tunnels of one session → all closed, tunnels of another session stay', async () => {
@@ -200,8 +195,8 @@ describe('an event stream', () => {
       );
       if (cause === 'revoked') await logOut();
       expect(await stream.all).toMatch(/\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n$/);
-      await vi.waitFor(() => expect(upstream.last?.closed).toBe(true), 20_000);
-      await vi.waitFor(() => expect(lastLog('token')).toMatchObject({ status: 200, ended: cause }), 20_000);
+      await soon(() => expect(upstream.last?.closed).toBe(true));
+      await soon(() => expect(lastLog('token')).toMatchObject({ status: 200, ended: cause }));
     },
   );
 
@@ -235,7 +230,7 @@ describe('an event stream', () => {
     upstream.last?.write(gzipSync('data: 1').subarray(0, 10));
     await logOut();
     expect(await stream.all).toMatch(/0\r\n\r\n$/);
-    await vi.waitFor(() => expect(upstream.last?.closed).toBe(true), 20_000);
+    await soon(() => expect(upstream.last?.closed).toBe(true));
   });
 
   it('with a Content-Length → the connection is closed', async () => {
@@ -259,7 +254,7 @@ describe('an event stream', () => {
     write();
     await sleep(50);
     await logOut();
-    await vi.waitFor(() => expect(upstream.last?.closed).toBe(true), 20_000);
+    await soon(() => expect(upstream.last?.closed).toBe(true));
   });
 
   it('revoked while the upstream holds the head → 401 for a stream, the response for all else', async () => {
@@ -267,13 +262,10 @@ describe('an event stream', () => {
       ['/token/events', 401],
       ['/token/page?content-type=text/plain', 200],
     ] as const) {
-      let release = (): void => {};
-      upstream.held = new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      const release = hold();
       const before = upstream.arrived;
       const stream = openStream(target, await token());
-      await vi.waitFor(() => expect(upstream.arrived).toBe(before + 1), 20_000);
+      await soon(() => expect(upstream.arrived).toBe(before + 1));
       await logOut();
       release();
       expect((await stream).seen()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
