@@ -1,10 +1,9 @@
 // npm run bench -- first: processor time of the first verification in a fresh process, with keys that were cached.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { createTestIssuer } from '../../dist/testing/index.js';
 import { median } from '../shared/statistics.js';
-import { makeClaims, makeIssuerKey, signJws } from '../shared/tokens.js';
 
-const [issuer, audience] = ['https://idp.example/', 'https://api.example/'];
 const program = `
 const { keys, token, issuer, audience } = JSON.parse(process.env.CASE);
 const { createResourceServer } = await import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)});
@@ -18,14 +17,8 @@ console.log((user + system) / 1000);`;
 
 /** Prints the median and the largest figure of fresh processes. */
 export async function bench({ quick, rounds = quick ? 10 : 40 }) {
-  const key = makeIssuerKey('RS256', 'first');
-  const now = Math.floor(Date.now() / 1000);
-  const token = signJws(
-    { alg: 'RS256', typ: 'at+jwt', kid: key.kid },
-    makeClaims({ issuer, audience, now, claims: {} }),
-    key.privateKey,
-  );
-  const env = { ...process.env, CASE: JSON.stringify({ keys: [key.jwk], token, issuer, audience }) };
+  const { issuer, audience, jwks, token } = createTestIssuer();
+  const env = { ...process.env, CASE: JSON.stringify({ keys: jwks.keys, token: token(), issuer, audience }) };
   const cwd = fileURLToPath(new URL('../../', import.meta.url));
   const run = () => Number(execFileSync(process.execPath, ['--input-type=module', '-e', program], { env, cwd }));
   const found = Array.from({ length: rounds }, run);

@@ -61,11 +61,23 @@ const sidecar = (cache) => ({
   ...one,
 });
 
+/** nginx with the configuration that `write` returns for its own folder. */
+const nginxWith = (write) => ({
+  command({ folder, port, ...about }) {
+    const own = join(folder, `nginx-${port}`);
+    const file = join(own, 'nginx.conf');
+    mkdirSync(own, { recursive: true });
+    writeFileSync(file, write({ own, port, ...about }));
+    return [nginx, '-e', join(own, 'error.log'), '-c', file, '-g', 'daemon off;'];
+  },
+  environment: () => ({}),
+  missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
+  ...one,
+});
+
 /** deploy/gate/nginx.conf without TLS, which costs both sides the same, and with one worker. */
 const nginxBefore = (name) => ({
-  command: ({ folder, port, upstreamUrl, asked: gate }) => {
-    const own = join(folder, `nginx-${port}`);
-    mkdirSync(own, { recursive: true });
+  ...nginxWith(({ own, port, upstreamUrl, asked: gate }) => {
     const values = {
       HOST: 'api.example.com',
       PORT: port,
@@ -81,28 +93,15 @@ const nginxBefore = (name) => ({
       .replace('worker_processes auto', 'worker_processes 1')
       .replace(/access_log .*;/, 'access_log off;\n  keepalive_requests 1000000000;');
     // The server for other names must be first; without TLS the two would be one.
-    const [before, after] = text.split(/ {2}# Any other Host[\s\S]*?\n {2}}\n/);
-    const file = join(own, 'nginx.conf');
-    writeFileSync(file, `${before}${after}`);
-    return [nginx, '-e', join(own, 'error.log'), '-c', file, '-g', 'daemon off;'];
-  },
-  environment: () => ({}),
-  missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
-  ...{ ...one, with: name, path: '/orders/17' },
+    return text.replace(/ {2}# Any other Host[\s\S]*?\n {2}}\n/, '');
+  }),
+  ...{ with: name, path: '/orders/17' },
 });
 
 /** nginx as a proxy with the settings of deploy/gate/nginx.conf that matter without a gate. */
-const nginxPlain = {
-  command: ({ folder, port, upstreamUrl }) => {
-    const own = join(folder, 'nginx-plain');
-    mkdirSync(own, { recursive: true });
-    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (name) => `${name}_temp_path ${own}/${name};`,
-    );
-    const file = join(own, 'nginx.conf');
-    writeFileSync(
-      file,
-      `worker_processes 1; pid ${own}/nginx.pid; error_log ${own}/error.log warn; events { worker_connections 4096; }
+const nginxPlain = nginxWith(({ own, port, upstreamUrl }) => {
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${own}/${name};`);
+  return `worker_processes 1; pid ${own}/nginx.pid; error_log ${own}/error.log warn; events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 1000000000; ${paths.join(' ')}
   upstream application { server ${new URL(upstreamUrl).host}; keepalive 64; keepalive_requests 1000000000; }
@@ -117,14 +116,8 @@ http {
     }
   }
 }
-`,
-    );
-    return [nginx, '-e', join(own, 'error.log'), '-c', file, '-g', 'daemon off;'];
-  },
-  environment: () => ({}),
-  missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
-  ...one,
-};
+`;
+});
 
 /** Only queried by another server. */
 const silent = { ready: asked, workloads: [] };

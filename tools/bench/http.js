@@ -1,6 +1,6 @@
 // npm run bench -- http, gate: the service, its peers and floors, and the gate next to nginx and as a proxy, each compared with
 // the same setup without checks; all servers on one processor, wrk on another.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { aims, limits, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
@@ -47,14 +47,7 @@ function choose(asked, all, kind) {
 }
 
 function requireTools() {
-  const missing = ['wrk', 'taskset'].filter((tool) => {
-    try {
-      execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' });
-      return false;
-    } catch {
-      return true;
-    }
-  });
+  const missing = ['wrk', 'taskset'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
   if (missing.length > 0) throw new Error(`The bench needs ${missing.join(' and ')} (Debian: apt-get install wrk).`);
   if (availableParallelism() < 2) throw new Error('The bench needs two processors: one for the servers, one for wrk.');
 }

@@ -29,9 +29,6 @@ export async function runUndisturbed(run, parts, budget = { repeats: Number.POSI
   return { ...best, repeated: tried.length - 1, disturbed: isDisturbed(best) };
 }
 
-/** Parts of one measurement with the seconds that their lines last for; the last one is for a run that was disturbed. */
-const parts = ({ seconds, warmUpSeconds }) => ({ warmUp: warmUpSeconds, measured: seconds, again: seconds });
-
 /** Returns a function that finds the file of a part: a shared file, or lines for this server. */
 function findFile({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
   const { perServer } = workloads[workload];
@@ -46,7 +43,7 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
   return async (part) => {
     // A proof from the second of the start would get a nonce challenge.
     await sleep(1001 - (Date.now() % 1000));
-    const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
+    const count = Math.round(server.pace * (part === 'warmUp' ? warmUpSeconds : seconds));
     const lines = await perServer({ scene, url: running.url, count, first });
     first += count + 1;
     return own(part, `${lines.join('\n')}\n`);

@@ -65,10 +65,11 @@ function workloadTable({ samples }, workload) {
 
 /** The figures of each server of the gate; what a proxy adds to its upstream. */
 function gateTable({ samples }) {
+  const alone = samples.upstream?.warm;
   const rows = Object.entries(gateServers).flatMap(([name, { label, passes }]) =>
     Object.entries(samples[name] ?? {}).map(([workload, list]) => {
       const figure = (field) => middle(list, field) / 1000;
-      const added = (field) => (passes ? decimals(figure(field) - middle(samples.upstream.warm, field) / 1000, 2) : '');
+      const added = (field) => (passes && alone ? decimals(figure(field) - middle(alone, field) / 1000, 2) : '');
       return [
         workload === 'warm' ? label : `${label}, each token new`,
         thousands(middle(list, 'rate')),

@@ -2,16 +2,15 @@
 
 import { openExchange } from '../../build/core/exchange/exchange.js';
 import { createExchangeCache } from '../../build/core/exchange/exchange-cache.js';
-import { createStaticKeySet } from '../../build/core/keys/static-key-set.js';
 import { createResourceServer } from '../../build/core/resource-server/resource-server.js';
 import { createGate } from '../../build/gate/gate.js';
 import { readRules } from '../../build/gate/rules/rules-reader.js';
-import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
+import { createTestIssuer } from '../../build/testing/index.js';
 import { savePart } from './publish.js';
 import { formatRules } from './report.js';
 
-const issuer = 'https://idp.example/';
-const audience = 'https://api.example.com/';
+const testIssuer = createTestIssuer({ issuer: 'https://idp.example/', audience: 'https://api.example.com/' });
+const { issuer, audience } = testIssuer;
 /** Members of the rule that decides. */
 const more = {
   'condition on the token': { when: "token.tenant == 'acme' && 'otp' in token.amr && token.level >= 3" },
@@ -25,20 +24,8 @@ const sizes = [
   ...[1, 100].flatMap((upstreams) => [1, 100, 10_000].map((size) => ({ size, upstreams, condition: undefined }))),
   ...Object.keys(more).map((condition) => ({ size: 1, upstreams: 1, condition })),
 ];
-const seconds = Math.floor(Date.now() / 1000);
-
-const pair = makeKeyPair('rsa', { modulusLength: 2048 });
-const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'RS256', use: 'sig' };
-const token = signJws(
-  { alg: 'RS256', typ: 'JWT', kid: 'k' },
-  makeClaims({
-    issuer,
-    audience,
-    now: seconds,
-    claims: { scope: 'read:orders', tenant: 'acme', amr: ['pwd', 'otp'], level: 3 },
-  }),
-  pair.privateKey,
-);
+const claims = { scope: 'read:orders', tenant: 'acme', amr: ['pwd', 'otp'], level: 3 };
+const token = testIssuer.token(claims);
 
 /** A provider in this process: its metadata, and a token. */
 async function issue(url) {
@@ -71,7 +58,7 @@ async function openGate({ size, upstreams, condition }) {
   const startedAt = performance.now();
   const result = await readRules({ name: 'rules.json', text });
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
-  const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet({ keys: [jwk] }) }], audience });
+  const server = createResourceServer({ issuers: [testIssuer], audience });
   const exchange = openExchange(
     { issuer, clientId: 'gate', clientSecret: 'secret', fetch: issue },
     createExchangeCache(),

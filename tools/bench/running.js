@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { holdsWithin } from '../shared/network.js';
 import { endChild, processors, startChild } from '../shared/processes.js';
 
 /** Seconds. */
@@ -44,29 +44,22 @@ export async function startServer(name, server, about) {
   // A floor checks nothing that a token alone would show.
   const ready = new URL(server.ready?.path ?? (server.checks === 'none' ? '/api/public' : '/api/private'), url);
   const authorization = `Bearer ${scene.mintOne()}`;
-  const deadline = performance.now() + patience * 1000;
-  let ended;
-  running.ended.then(
-    (status) => {
-      ended = `it ended with ${status}`;
-    },
-    (error) => {
-      ended = error.message;
-    },
-  );
-  let last = 'no answer';
-  while (ended === undefined && performance.now() < deadline) {
-    try {
-      const response = await ask(ready, authorization, server.ready?.headers);
-      await response.arrayBuffer();
-      if (response.status === 200) return { ...running, port, url, stop: () => endChild(running) };
-      last = `status ${response.status}`;
-    } catch {
-      // not yet
+  let last = 'no response';
+  const accepts = async () => {
+    const response = await ask(ready, authorization, server.ready?.headers);
+    await response.arrayBuffer();
+    last = `status ${response.status}`;
+    return response.status === 200;
+  };
+  let reason;
+  try {
+    if (await running.orEnd(holdsWithin(patience, accepts), 'it')) {
+      return { ...running, port, url, stop: () => endChild(running) };
     }
-    await sleep(20);
+    reason = `${last} for a valid token within ${patience} s`;
+  } catch (error) {
+    reason = error.message;
   }
-  const reason = ended ?? `${last} for a valid token within ${patience} s`;
   await endChild(running);
   const written = readFileSync(log, 'utf8').trim().split('\n').filter(Boolean);
   const said = written.find((line) => /error/i.test(line)) ?? written.at(-1) ?? '';

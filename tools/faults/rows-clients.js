@@ -30,11 +30,7 @@ export const distinct = {
     // Tokens are sent at full rate, so only a small part of the constant load fits.
     await scene.begin({ share: 0.1 });
     const source = { type: 'minted', path, pem: ecKey.pem, kid: ecKey.kid, claims: scene.claims() };
-    await scene.send('distinct', {
-      connections: 48,
-      limit,
-      kinds: [{ name: 'distinct', weight: 1, expect: [200], source }],
-    });
+    await scene.sendKind('distinct', { source, limit, connections: 48 });
     const seconds = Math.max(leastSeconds, scene.bench.secondsLeft());
     for (const end = performance.now() + seconds * 1000; performance.now() < end; await scene.sleep(0.5)) {
       if ((await scene.load.state('distinct')).done) break;

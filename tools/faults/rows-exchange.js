@@ -96,8 +96,7 @@ const exchange = {
     const newTokens = Array.from({ length: 50 }, (_, i) => scene.mint({ sub: `new|${i}` }));
     const strangers = { type: 'fixed', path, tokens: newTokens };
     const rate = Math.min(callers, Math.round(scene.undisturbed.rate * 0.5));
-    const send = (stream, source, { rate: own = rate, expect = [200], port = scene.service.port } = {}) =>
-      scene.send(stream, { port, rate: own, connections: 64, kinds: [{ name: stream, weight: 1, expect, source }] });
+    const send = (stream, source, more = {}) => scene.sendKind(stream, { source, rate, connections: 64, ...more });
     const sum = () => [...counts.values()].reduce((total, count) => total + count, 0);
     const refused = ({ statuses }) => statuses[503] ?? 0;
     await scene.begin({ share: 0.05 });

@@ -114,8 +114,7 @@ const upstreamRow = ([name, { title, status, ...failure }]) => ({
     // A response for each; a restarting server also responds with 200.
     const expect = name === 'restarts' ? [200, status] : [status];
     const source = { type: 'fixed', path: '/failing', tokens: [] };
-    const kinds = [{ name: 'failing', weight: 1, upstreamFails: true, expect, source }];
-    await scene.send('failing', { rate, connections: 16, kinds });
+    await scene.sendKind('failing', { source, expect, upstreamFails: true, rate, connections: 16 });
     await scene.sleep(scene.pace(10, 3));
     const { answered, statuses } = await scene.stopStream('failing');
     scene.faultEnds();

@@ -75,10 +75,8 @@ function flood(name, title, { type, forced }) {
     async play(scene) {
       await scene.begin();
       await scene.sleep(1);
-      await scene.send('flood', {
-        connections: 16,
-        kinds: [{ name: 'flood', weight: 1, expect: [401], source: { type, path, token: scene.mint() } }],
-      });
+      const source = { type, path, token: scene.mint() };
+      await scene.sendKind('flood', { source, expect: [401], connections: 16 });
       await scene.sleep(scene.pace(11, 3));
       await scene.stopStream('flood');
       scene.faultEnds();

@@ -47,9 +47,7 @@ const restartInOutage = {
     await scene.begin();
     await scene.sleep(scene.pace(2, 1));
     await scene.breakProvider('down');
-    first.signal('SIGTERM');
-    const status = await first.ended;
-    scene.demand(status === 0, `the exit status was ${status}`);
+    await scene.terminate(first);
     await scene.startAnother({ PORT: `${first.port}` });
     scene.faultEnds();
     await scene.sleep(scene.pace(3, 1.5));
@@ -75,14 +73,13 @@ const sigtermDrain = {
       });
       const arriving = setInterval(() => arrivals.push(askOnce(service, request)), 2);
       await scene.sleep(0.5);
-      service.signal('SIGTERM');
+      const ended = scene.terminate(service);
       // A load balancer checks readiness, then sends no more requests.
       while ((await fetch(`${service.adminUrl}/readyz`)).status === 200) await scene.sleep(0.02);
       await scene.sleep(0.3);
       clearInterval(arriving);
       await Promise.all(arrivals);
-      const status = await service.ended;
-      scene.demand(status === 0, `the exit status was ${status}`);
+      await ended;
     }
     scene.faultEnds();
     const broken = (await Promise.all(arrivals)).filter((status) => status !== 200).length;

@@ -55,11 +55,7 @@ const sigterm = {
     const [first] = scene.services;
     await scene.begin();
     await scene.sleep(scene.pace(3, 1.5));
-    const askedAt = performance.now();
-    first.signal('SIGTERM');
-    const status = await first.ended;
-    const seconds = (performance.now() - askedAt) / 1000;
-    scene.demand(status === 0, `the exit status was ${status}`);
+    const seconds = await scene.terminate(first);
     scene.demand(seconds <= 10, `it took ${seconds.toFixed(1)} s to end`);
     await scene.sleep(0.3); // another process counts the last responses
     const { answered, cut } = await scene.load.state('steady');

@@ -9,8 +9,7 @@ const freshSeconds = 60;
  */
 function sendStrangers(scene) {
   const source = { type: 'stranger', path: '/api/private', token: scene.mint() };
-  const kinds = [{ name: 'unknown key', weight: 1, expect: [401], source }];
-  return scene.send('strangers', { rate: 10, connections: 64, kinds });
+  return scene.sendKind('strangers', { source, expect: [401], rate: 10, connections: 64 });
 }
 
 /** Waits for the next fetch that brings keys, for as long as the backoff may take, and a moment for what waited on it. */

@@ -86,6 +86,14 @@ export async function openScene(bench, setup) {
       );
       return scene.service;
     },
+    /** Ends a process by SIGTERM. Resolves with the seconds that it took. */
+    async terminate(service) {
+      const askedAt = performance.now();
+      service.signal('SIGTERM');
+      const status = await service.ended;
+      scene.demand(status === 0, `the exit status was ${status}`);
+      return (performance.now() - askedAt) / 1000;
+    },
     sleep: (seconds) => sleep(seconds * 1000),
     /** Seconds or numbers: of the full run, or of the quick one. */
     pace: (full, short) => (quick ? short : full),
@@ -119,6 +127,9 @@ export async function openScene(bench, setup) {
       const rate = Math.max(1, Math.round(scene.undisturbed.rate * share));
       await scene.send('steady', { rate, connections, kinds });
     },
+    /** Sends requests of one kind, which has the name of the stream. */
+    sendKind: (stream, { source, expect = [200], upstreamFails = false, ...options }) =>
+      scene.send(stream, { kinds: [{ name: stream, weight: 1, expect, upstreamFails, source }], ...options }),
     async send(stream, options) {
       streams.add(stream);
       await load.start(stream, { port: scene.service.port, ...options });

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { installPackages } from '../bench/install.js';
 import { listen } from '../shared/network.js';
+import { callApi } from './call-api.js';
 
 export const needs = [];
 export const isInstalled = () => true;
@@ -43,15 +44,7 @@ export async function start({ port, audience, callback, logout }) {
   await listen(server, port);
 
   let cookie = '';
-  const call = async (path, json) => {
-    const headers = { origin, cookie, 'content-type': 'application/json' };
-    const response = await fetch(`${origin}/api/auth${path}`, { method: 'POST', headers, body: JSON.stringify(json) });
-    if (!response.ok) throw new Error(`better-auth: ${path}: ${response.status} ${await response.text()}`);
-    return response.headers
-      .getSetCookie()
-      .map((each) => each.split(';')[0])
-      .join('; ');
-  };
+  const call = (path, json) => callApi(`${origin}/api/auth${path}`, { json, headers: { origin, cookie } });
   const user = { email: 'alice@users.example', password: 'correct-horse-battery', name: 'alice' };
   cookie = await call('/sign-up/email', user);
   const body = {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { isOpen, until } from '../shared/network.js';
 import { startChild } from '../shared/processes.js';
+import { callApi } from './call-api.js';
 import { makePemKeys } from './lemonldap.js';
 
 const schema = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3';
@@ -28,20 +29,9 @@ export async function start({ folder, port, audience, callback, receiver }) {
   await until(() => isOpen(port), 'Glewlwyd does not start');
 
   let cookie = '';
-  const call = async (path, json, method = 'POST') => {
-    const response = await fetch(`${origin}/api/${path}`, {
-      ...{ method, body: JSON.stringify(json), headers: { cookie, 'content-type': 'application/json' } },
-    });
-    if (!response.ok) throw new Error(`Glewlwyd: ${path}: ${response.status} ${await response.text()}`);
-    return response;
-  };
+  const call = (path, json, method = 'POST') => callApi(`${origin}/api/${path}`, { json, method, headers: { cookie } });
   const signIn = async (username, password) => {
-    cookie = '';
-    const response = await call('auth/', { username, password });
-    cookie = response.headers
-      .getSetCookie()
-      .map((each) => each.split(';')[0])
-      .join('; ');
+    cookie = await callApi(`${origin}/api/auth/`, { json: { username, password } });
   };
   const [key, cert] = makePemKeys();
   const off = ['token', 'none', 'password', 'device'].map((name) => [`auth-type-${name}-enabled`, false]);
