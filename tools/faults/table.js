@@ -1,8 +1,9 @@
 // The table, in Markdown for the documentation.
+import { row, table } from '../shared/page.js';
 import { pinned, processorCount } from '../shared/processes.js';
 
 const columns =
-  'fault | load per s | sent | wrong | no response | 5xx | p99 (undisturbed), ms | memory | fetches | recovery | remarks';
+  'fault|load per s|sent|wrong|no response|5xx|p99 (undisturbed), ms|memory|fetches|recovery|remarks'.split('|');
 
 /** Formats the lines before the rows: the host, and the service on it. */
 export function formatHead({ capacity, rate, p50, p99 }) {
@@ -10,7 +11,7 @@ export function formatHead({ capacity, rate, p50, p99 }) {
   return (
     `Node ${process.versions.node}, ${machine}. Before the first row its maximum was ${capacity} requests a second; at  ` +
     `${rate} a second, p50 was ${p50.toFixed(1)} ms and p99 ${p99.toFixed(1)} ms.\n\n` +
-    `| ${columns} |\n|${' --- |'.repeat(columns.split('|').length)}\n`
+    `${table(columns, [])}\n`
   );
 }
 
@@ -27,10 +28,10 @@ export function titleOf({ title }, run) {
 export function formatRow({ name, title, figures, notes, broken }) {
   const cells = [
     `${title} (\`${name}\`)`,
-    ...(figures === undefined ? Array.from({ length: columns.split('|').length - 2 }, () => '') : format(figures)),
+    ...(figures === undefined ? columns.slice(2).map(() => '') : format(figures)),
   ];
   const remarks = [...broken.map((text) => `**BROKEN: ${text}**`), ...notes].join('; ');
-  return `| ${[...cells, remarks].join(' | ')} |\n`;
+  return `${row([...cells, remarks])}\n`;
 }
 
 function format({ undisturbed, ...figures }) {

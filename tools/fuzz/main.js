@@ -2,6 +2,7 @@
 // N seconds in all, shared by the targets; 0 replays the kept corpus alone. --keep writes what the corpus has become.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { table } from '../shared/page.js';
 import { createRandom } from '../shared/random.js';
 import { openCoverage } from './coverage.js';
 import { fuzzTarget } from './engine.js';
@@ -27,8 +28,7 @@ const file = (name) => new URL(`./corpus/${name}.json`, import.meta.url);
 const readCorpus = (name) => (existsSync(file(name)) ? JSON.parse(readFileSync(file(name), 'utf8')) : []);
 
 print(`seed ${seed}, ${seconds} s`);
-print('| target | kept before | runs | ranges | kept now | findings |');
-print('| --- | --- | --- | --- | --- | --- |');
+print(table(['target', 'kept before', 'runs', 'ranges', 'kept now', 'findings'], []));
 let found = 0;
 for (const name of names) {
   const target = targets[name];

@@ -1,7 +1,8 @@
 // Tables and generated parts of Markdown pages.
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const row = (/** @type {readonly string[]} */ cells) => `| ${cells.join(' | ')} |`;
+/** Formats a row of a table. */
+export const row = (/** @type {readonly string[]} */ cells) => `| ${cells.join(' | ')} |`;
 
 /**
  * Formats a table.

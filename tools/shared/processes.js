@@ -27,7 +27,7 @@ export function pinThis() {
 const living = new Set();
 
 process.once('exit', () => {
-  for (const pid of [...living].flatMap((child) => tree(child.pid))) endProcess(pid);
+  for (const pid of [...living].flatMap((child) => tree(child.pid))) attempt(() => process.kill(pid, 'SIGKILL'), false);
 });
 // A test runner ends its processes by itself.
 if (process.env['VITEST'] === undefined) {
@@ -103,22 +103,18 @@ export function serveRequests(commands) {
   process.on('disconnect', () => process.exit(0));
 }
 
-/** Reads a file of /proc. Returns an empty string if the process has ended. */
-function read(path) {
+/** Calls a function. Returns `otherwise` if it throws, because a process has ended. */
+function attempt(act, otherwise) {
   try {
-    return readFileSync(path, 'utf8');
+    return act();
   } catch {
-    return '';
+    return otherwise;
   }
 }
 
-function threadsOf(pid) {
-  try {
-    return readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return []; // it has ended
-  }
-}
+/** Reads a file of /proc. */
+const read = (path) => attempt(() => readFileSync(path, 'utf8'), '');
+const threadsOf = (pid) => attempt(() => readdirSync(`/proc/${pid}/task`), []);
 
 /** Lists the direct children of a process. */
 export const childrenOf = (pid) =>
@@ -129,14 +125,6 @@ const tree = (pid) => [pid, ...childrenOf(pid).flatMap(tree)];
 
 /** Microseconds in a hundredth of a second, the unit of /proc/stat. */
 const tick = 10_000;
-
-function endProcess(pid) {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // it has ended
-  }
-}
 
 /** Processor time of a process and its descendants so far, in µs, without threads that have ended. */
 export function cpuTime(pid) {

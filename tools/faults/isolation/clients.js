@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { createRandom } from '../../shared/random.js';
 import { cutAtRandom, pauseAtRandom } from './cuts.js';
-import { markerOf, strangersIn } from './marker.js';
+import { markerOf, ownersOf } from './marker.js';
 import { createResponseReader } from './response-reader.js';
 
 const maxRequests = 12;
@@ -120,7 +120,7 @@ async function converse({ port, kinds, number, mint, tally, tls, random }) {
   socket.on('data', (chunk) => {
     const bytes = chunk.toString('latin1');
     // A marker that a read has cut in two is complete with the next one.
-    const strangers = strangersIn(tail + bytes, number);
+    const strangers = [...ownersOf(tail + bytes)].filter((owner) => owner !== number);
     tail = (tail + bytes).slice(1 - subject.length);
     if (strangers.length > 0) defect('a marker of another connection in a response', `of ${strangers.join(', ')}`);
     reader.read(bytes);

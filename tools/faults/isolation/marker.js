@@ -17,11 +17,6 @@ export function ownersOf(string) {
   return new Set(Array.from(string.matchAll(pattern), ([, connection]) => Number.parseInt(connection, 16)));
 }
 
-/** The connections whose markers a string holds, other than `connection`. */
-export function strangersIn(string, connection) {
-  return [...ownersOf(string)].filter((owner) => owner !== connection);
-}
-
 function hex(number, digits) {
   return number.toString(16).padStart(digits, '0');
 }

@@ -2,10 +2,10 @@
 // it again and compares.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeFolder } from '../../shared/folder.js';
 
 export const page = 'docs/explain.md';
 export const sessionPlace = /<!-- session -->\n([\s\S]*?)<!-- end -->/;
@@ -61,7 +61,7 @@ const commands = [
 
 /** Runs the session. Resolves with the Markdown of its blocks. */
 export async function recordSession() {
-  const home = mkdtempSync(join(tmpdir(), 'portcullis-session-'));
+  const home = makeFolder('session');
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), `${text}\n`);
   const keyFile = join(home, 'admin-key');
   writeFileSync(keyFile, randomBytes(32).toString('hex'), { mode: 0o600 });
@@ -115,7 +115,6 @@ export async function recordSession() {
     return blocks.map(([command, text]) => `\`\`\`text\n$ ${command}\n${show(text).trim()}\n\`\`\`\n`).join('\n');
   } finally {
     dev.kill();
-    rmSync(home, { recursive: true, force: true });
   }
 }
 
