@@ -3,8 +3,14 @@ import type { Policy } from '../../src/core/policy/policy.ts';
 import { type Input, token } from './input.ts';
 import type { Original } from './original.ts';
 
-const forbidden =
-  'the token is good, and does not allow this call: 403 (RFC 6750 §3.1), so clients do not sign in again';
+/** The results of a good token that does not allow the call. */
+export const forbidden = {
+  was: '401 invalid_token',
+  is: [
+    '403 insufficient_scope',
+    'the token is good, and does not allow this call: 403 (RFC 6750 §3.1), so clients do not sign in again',
+  ],
+} as const;
 
 /** A check behind `auth`, and the policy that stands for it. */
 const check = (behind: (original: Original) => ReturnType<Original['claimEquals']>, policy: Policy<unknown>) => ({
@@ -29,57 +35,15 @@ const anyScope = check((original) => original.scopeIncludesAny('foo bar'), { any
 
 /** Requirements of a route for a valid token. */
 export const checkInputs: readonly Input[] = [
-  {
-    name: '`claimCheck` that says no',
-    ...never,
-    call: token(),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
+  { name: '`claimCheck` that says no', ...never, call: token(), ...forbidden },
   { name: '`claimCheck` that says yes', ...always, call: token(), was: '200' },
-  {
-    name: '`claimEquals`, claim absent',
-    ...equals,
-    call: token(),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
-  {
-    name: '`claimEquals`, another value',
-    ...equals,
-    call: token({ foo: 'baz' }),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
+  { name: '`claimEquals`, claim absent', ...equals, call: token(), ...forbidden },
+  { name: '`claimEquals`, another value', ...equals, call: token({ foo: 'baz' }), ...forbidden },
   { name: '`claimEquals`, the value', ...equals, call: token({ foo: 'bar' }), was: '200' },
-  {
-    name: '`claimIncludes`, claim absent',
-    ...includes,
-    call: token(),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
-  {
-    name: '`claimIncludes`, not in the text',
-    ...includes,
-    call: token({ foo: 'qux quxx' }),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
-  {
-    name: '`claimIncludes`, one of two in the list',
-    ...includes,
-    call: token({ foo: ['qux', 'bar'] }),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
-  {
-    name: '`claimIncludes`, a boolean',
-    ...includes,
-    call: token({ foo: true }),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
-  },
+  { name: '`claimIncludes`, claim absent', ...includes, call: token(), ...forbidden },
+  { name: '`claimIncludes`, not in the text', ...includes, call: token({ foo: 'qux quxx' }), ...forbidden },
+  { name: '`claimIncludes`, one of two in the list', ...includes, call: token({ foo: ['qux', 'bar'] }), ...forbidden },
+  { name: '`claimIncludes`, a boolean', ...includes, call: token({ foo: true }), ...forbidden },
   { name: '`claimIncludes`, both in the text', ...includes, call: token({ foo: 'foo bar baz' }), was: '200' },
   { name: '`claimIncludes`, both in the list', ...includes, call: token({ foo: ['foo', 'bar', 'baz'] }), was: '200' },
   {
@@ -92,8 +56,7 @@ export const checkInputs: readonly Input[] = [
     name: '`claimIncludes` as `permissions`, one of two',
     ...listed,
     call: token({ permissions: ['bar'] }),
-    was: '401 invalid_token',
-    is: ['403 insufficient_scope', forbidden],
+    ...forbidden,
   },
   {
     name: '`claimIncludes` as `permissions`, both in a text',
@@ -111,7 +74,10 @@ export const checkInputs: readonly Input[] = [
 ];
 
 const open = { before: () => ({ options: { authRequired: false } }), after: { credentials: 'optional' } } as const;
-const none = 'a broken token is never taken for none: the client learns that it must renew it';
+const broken = {
+  was: '200, nobody known',
+  is: ['401 invalid_token', 'a broken token is never taken for none: the client learns that it must renew it'],
+} as const;
 
 /** `authRequired: false`. */
 export const openInputs: readonly Input[] = [
@@ -121,16 +87,9 @@ export const openInputs: readonly Input[] = [
     name: 'text that is no JWT',
     ...open,
     call: () => ({ headers: ['Authorization', 'Bearer invalid.jwt'] }),
-    was: '200, nobody known',
-    is: ['401 invalid_token', none],
+    ...broken,
   },
-  {
-    name: 'an expired token',
-    ...open,
-    call: token({ exp: 1 }),
-    was: '200, nobody known',
-    is: ['401 invalid_token', none],
-  },
+  { name: 'an expired token', ...open, call: token({ exp: 1 }), ...broken },
   {
     name: '`Host` with a path and a question mark',
     before: () => ({ options: { authRequired: false, dpop: { enabled: true } } }),

@@ -41,15 +41,19 @@ const proven = (claims: JsonObject | ((world: World) => JsonObject), header?: Js
   });
 const good = proven({});
 
-const challenged = 'no credentials that are accepted here: 401 with the challenge that tells the client what to send';
-const refused = '400';
-const proof401: Input['is'] = ['401 invalid_dpop_proof', 'RFC 9449 §7.1 answers 401, with the challenge'];
+const challenged = {
+  was: '400',
+  is: ['401', 'no credentials that are accepted here: 401 with the challenge that tells the client what to send'],
+} as const;
+const refused = {
+  was: '400',
+  is: ['401 invalid_dpop_proof', 'RFC 9449 §7.1 answers 401, with the challenge'],
+} as const;
 const bad = (name: string, claims: JsonObject | ((world: World) => JsonObject), header?: JsonObject): Input => ({
   name,
   ...allowed,
   call: proven(claims, header),
-  was: refused,
-  is: proof401,
+  ...refused,
 });
 
 /** DPoP. */
@@ -90,8 +94,7 @@ export const proofInputs: readonly Input[] = [
     name: 'a proof and no `Authorization`',
     ...allowed,
     call: call((world) => ['DPoP', prove('', world)]),
-    was: '400',
-    is: ['401', challenged],
+    ...challenged,
   },
   {
     name: 'an empty `DPoP` header',
@@ -107,16 +110,9 @@ export const proofInputs: readonly Input[] = [
       const token = bound(world);
       return [...dpop(token, prove(token, world)), 'DPoP', prove(token, world)];
     }),
-    was: refused,
-    is: proof401,
+    ...refused,
   },
-  {
-    name: 'a proof that is no JWS',
-    ...allowed,
-    call: call((world) => dpop(bound(world), 'invalid.jwt')),
-    was: refused,
-    is: proof401,
-  },
+  { name: 'a proof that is no JWS', ...allowed, call: call((world) => dpop(bound(world), 'invalid.jwt')), ...refused },
   {
     name: 'a proof with a changed signature',
     ...allowed,
@@ -124,14 +120,13 @@ export const proofInputs: readonly Input[] = [
       const token = bound(world);
       return dpop(token, `${prove(token, world).slice(0, -8)}AAAAAAAA`);
     }),
-    was: refused,
-    is: proof401,
+    ...refused,
   },
   bad('`typ` of another kind', {}, { typ: 'JWT' }),
   bad('`typ` absent', {}, { typ: undefined }),
   bad('`jwk` absent', {}, { jwk: undefined }),
   bad('`jwk` as text', {}, { jwk: 'text' }),
-  { name: 'a proof with HS256', ...allowed, call: proven({}, { alg: 'HS256' }), was: refused, is: proof401 },
+  { name: 'a proof with HS256', ...allowed, call: proven({}, { alg: 'HS256' }), ...refused },
   {
     name: 'a proof with ES384',
     ...allowed,
@@ -150,7 +145,7 @@ export const proofInputs: readonly Input[] = [
     name: '`iatOffset: 10`, and a proof that is 60 seconds old',
     before: () => ({ options: { dpop: { iatOffset: 10 } } }),
     call: proven(() => ({ iat: now() - 60 })),
-    was: refused,
+    was: '400',
     is: ['200', 'a proof is good for 300 seconds, and once: it is remembered. There is no such option'],
   },
   bad('`htm` absent', { htm: undefined }),
@@ -191,40 +186,25 @@ export const proofInputs: readonly Input[] = [
     is: ['401 invalid_dpop_proof', 'used proofs are remembered: else whoever sees a request can repeat it'],
   },
   { name: '`required`: a bound token with its proof', ...required, call: good, was: '200' },
-  {
-    name: '`required`: Bearer',
-    ...required,
-    call: call(({ issuer }) => bearer(issuer.token())),
-    was: '400',
-    is: ['401', challenged],
-  },
-  {
-    name: '`required`: a broken Bearer token',
-    ...required,
-    call: call(() => bearer('invalid.jwt')),
-    was: '400',
-    is: ['401', challenged],
-  },
+  { name: '`required`: Bearer', ...required, call: call(({ issuer }) => bearer(issuer.token())), ...challenged },
+  { name: '`required`: a broken Bearer token', ...required, call: call(() => bearer('invalid.jwt')), ...challenged },
   {
     name: '`required`: a bound token as Bearer',
     ...required,
     call: call((world) => bearer(bound(world))),
-    was: '400',
-    is: ['401', challenged],
+    ...challenged,
   },
   {
     name: '`required`: a proof and no `Authorization`',
     ...required,
     call: call((world) => ['DPoP', prove('', world)]),
-    was: '400',
-    is: ['401', challenged],
+    ...challenged,
   },
   {
     name: '`required`: an unknown scheme',
     ...required,
     call: call((world) => ['Authorization', `foo ${bound(world)}`]),
-    was: '400',
-    is: ['401', challenged],
+    ...challenged,
   },
   { name: '`off`: Bearer', ...off, call: call(({ issuer }) => bearer(issuer.token())), was: '200' },
   {
@@ -234,7 +214,7 @@ export const proofInputs: readonly Input[] = [
     was: '200',
     is: ['400', 'a client that makes proofs must not be taken for one that does not'],
   },
-  { name: '`off`: the DPoP scheme', ...off, call: good, was: '400', is: ['401', challenged] },
+  { name: '`off`: the DPoP scheme', ...off, call: good, ...challenged },
   {
     name: '`off`: a bound token as Bearer',
     ...off,
