@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { countByFolder, findInFile, listFiles, readBaseline } from '../tools/prose/reader.js';
+import { useFolder } from './support/folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'prose-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 
 /** The expressions found in a file with this name and content. */
 function findIn(name: string, content: string): readonly string[] {

@@ -1,14 +1,14 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { OAuthError, requireBearerAuth } from '@modelcontextprotocol/server';
 import express from 'express';
-import { afterAll, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest';
+import { beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
 import { createNonces } from '../../src/core/dpop/nonce.ts';
 import { AccessError, failures, type Reason } from '../../src/core/failures.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../src/core/token/claims.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { listen } from '../support/listening.ts';
 import { noKeys } from './scene.ts';
 
 const resource = 'https://api.test/mcp';
@@ -191,8 +191,8 @@ describe('over sockets, on Express', () => {
   let strict: ResourceServer;
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`; // it listens on TCP
+    const { origin, close } = await listen(listener);
+    url = `${origin}/mcp`;
     strict = createResourceServer({ issuers: [issuer], audience: resource });
     auth = createMcpAuth(strict, { ...options, resource: url.replace('127.0.0.1', 'localhost') });
     const show: express.RequestHandler = (request, response) => {
@@ -201,8 +201,8 @@ describe('over sockets, on Express', () => {
     app.use(auth.serveMetadata);
     app.use('/without-keys', createMcpAuth(withoutKeys, options).protect, show);
     app.use('/mcp', auth.protect, show);
+    return close;
   });
-  afterAll(() => new Promise((resolve) => listener.close(resolve)));
 
   it('a token → passed on with its AuthInfo', async () => {
     const answer = await fetch(url, { method: 'POST', headers: issuer.headers(policyScope) });
@@ -276,10 +276,10 @@ describe('over sockets, on Node alone', () => {
   let url: string;
 
   beforeAll(async () => {
-    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/mcp`; // it listens on TCP
+    const { origin, close } = await listen(listener);
+    url = `${origin}/mcp`;
+    return close;
   });
-  afterAll(() => new Promise((resolve) => listener.close(resolve)));
 
   it('a required nonce → in the response; with it → passed on with the next one', async () => {
     // Here and not above: on a busy machine a proof that is made now would be in the future by then.

@@ -1,18 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
 
 const { dependencies, peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
@@ -21,12 +11,11 @@ const { dependencies, peerDependencies } = JSON.parse(readFileSync('package.json
 
 const names = ['oidc-provider', '@peculiar/x509'] as const;
 const install = `npm install --save-dev ${names.map((name) => `${name}@${/\d+/.exec(String(peerDependencies[name]))}`).join(' ')}`;
-let folder = '';
+const folder = realpathSync(useFolder());
 
 // The build, with what it depends on beside it and nothing else: what npm installs for who asks for nothing more.
 beforeAll(() => {
   if (!existsSync('dist/cli/main.js')) throw new Error('the build is missing; run: npm run build');
-  folder = realpathSync(mkdtempSync(join(tmpdir(), 'portcullis-bare-')));
   cpSync('dist', join(folder, 'dist'), { recursive: true });
   cpSync('package.json', join(folder, 'package.json'));
   for (const name of Object.keys(dependencies)) {
@@ -35,7 +24,6 @@ beforeAll(() => {
     symlinkSync(resolve('node_modules', name), link);
   }
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(...args: readonly string[]) {
   return runWith({}, ...args);

@@ -1,18 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { findFreePort } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
+import { listen } from '../support/listening.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 import { startService } from '../support/service-process.ts';
 
 const page = 'docs/mcp.md';
+const folder = useFolder();
 const isGate = ({ section }: { readonly section: string }) => section !== 'With the library';
 const blocks = readCodeBlocks(page).filter(isGate);
 const commands = blocks.filter(({ language }) => language === 'console').map(({ text }) => text.trim());
@@ -42,14 +41,13 @@ it.each(gates.map((command) => [command]))('%s → the gate serves the metadata'
 it('dev of docs/mcp.md → provider and gate; token --actor → a token that the gate admits', async () => {
   const command = commands.find((each) => each.includes('portcullis dev')) ?? '';
   const upstream = createServer((request, response) => void request.resume().on('end', () => response.end('tool')));
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  const { origin, close } = await listen(upstream);
   const port = await findFreePort();
-  const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   const words = command
     .replace(/^MCP_SERVER=true npx portcullis /, '')
     .replaceAll('8000', String(port))
     .replace('--idp-port 4000', '--idp-port 0')
-    .replace('127.0.0.1:3000', `127.0.0.1:${(upstream.address() as AddressInfo).port}`) // it listens on TCP
+    .replace('127.0.0.1:3000', new URL(origin).host)
     .split(' ');
   const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: folder, MCP_SERVER: 'true' };
   const child = spawn(process.execPath, ['dist/cli/main.js', ...words], { env });
@@ -74,8 +72,7 @@ it('dev of docs/mcp.md → provider and gate; token --actor → a token that the
   } finally {
     child.kill();
     await once(child, 'exit');
-    upstream.close();
-    await rm(folder, { recursive: true });
+    await close();
   }
 });
 

@@ -1,16 +1,16 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
+import { listen } from '../support/listening.ts';
 import { needs } from '../support/programs.ts';
 
 // The console blocks of docs/dpop.md run the client in Node.
 describe('client of docs/dpop.md in a browser', needs('chromium'), () => {
   let dev: DevProcess;
   let origin: string;
+  let closeSite: (() => Promise<void>) | undefined;
   const site = createServer((request, response) => {
     const [, name] = /^\/([a-z-]+\.js)$/.exec(request.url ?? '') ?? [];
     if (name === undefined) {
@@ -25,14 +25,14 @@ describe('client of docs/dpop.md in a browser', needs('chromium'), () => {
     return response.end(text.replace('https://localhost:9443/', issuer).replace('http://localhost:8000', dev.url));
   });
   beforeAll(async () => {
-    await once(site.listen(0, '127.0.0.1'), 'listening');
-    origin = `http://localhost:${(site.address() as AddressInfo).port}`; // it listens on TCP
+    const { port, close } = await listen(site);
+    closeSite = close;
+    origin = `http://localhost:${port}`;
     const nonces = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) };
     dev = await startDev([], { ...nonces, CORS_ORIGINS: origin, ADMIN_PORT: '0' });
   });
   afterAll(async () => {
-    site.closeAllConnections();
-    site.close();
+    await closeSite?.();
     await dev?.stop();
   });
 

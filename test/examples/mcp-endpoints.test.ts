@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -10,14 +8,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type TestIssuer } from '../../src/testing/index.ts';
+import { listen } from '../support/listening.ts';
 
 const paths = ['/first/mcp', '/second/mcp'];
-let idp: Server;
-let api: Server;
+const closers: (() => Promise<void>)[] = [];
 let origin: string;
 
 /** A provider that gives every client a token for the resource that it names (RFC 8707). */
-async function startProvider(): Promise<{ readonly server: Server; readonly issuer: TestIssuer }> {
+async function startProvider(): Promise<{ readonly close: () => Promise<void>; readonly issuer: TestIssuer }> {
   const server = createServer(async (request, response) => {
     const answer = (status: number, value: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
@@ -38,22 +36,21 @@ async function startProvider(): Promise<{ readonly server: Server; readonly issu
       answer(404, {});
     }
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://localhost:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  const { port, close } = await listen(server);
+  const url = `http://localhost:${port}`;
   const issuer = createTestIssuer({ issuer: url });
-  return { server, issuer };
+  return { close, issuer };
 }
 
 describe('two MCP endpoints on one server, with the real client', () => {
   let issuerUrl: string;
   beforeAll(async () => {
-    const { server, issuer } = await startProvider();
-    idp = server;
+    const { close, issuer } = await startProvider();
     issuerUrl = issuer.issuer;
     const app = express();
-    api = createServer(app);
-    await once(api.listen(0, '127.0.0.1'), 'listening');
-    origin = `http://localhost:${(api.address() as AddressInfo).port}`; // it listens on TCP
+    const api = await listen(createServer(app));
+    closers.push(close, api.close);
+    origin = `http://localhost:${api.port}`;
     const resourceServer = createResourceServer({ issuers: [issuer], audience: paths.map((path) => origin + path) });
     for (const path of paths) {
       const auth = createMcpAuth(resourceServer, {
@@ -74,11 +71,8 @@ describe('two MCP endpoints on one server, with the real client', () => {
       app.all(path, auth.protect, (request, response) => answer(request, response, request.body));
     }
   });
-  afterAll(() => {
-    api.closeAllConnections();
-    api.close();
-    idp.closeAllConnections();
-    idp.close();
+  afterAll(async () => {
+    await Promise.all(closers.map((each) => each()));
   });
 
   it.each(paths)('%s: the client finds its metadata, gets a token for it, and calls its tool', async (path) => {

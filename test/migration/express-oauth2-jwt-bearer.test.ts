@@ -1,6 +1,6 @@
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import express, { type Handler } from 'express';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createAuthorize } from '../../src/adapters/express.ts';
 import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
@@ -8,6 +8,7 @@ import { createTestIssuer } from '../../src/testing/test-issuer.ts';
 import { tokenParts } from '../catalogue/rows.ts';
 import { openWorld } from '../catalogue/world.ts';
 import { send } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 import { makeCertificate } from './client-certificate.ts';
 import { admittedBefore, migrationInputs } from './differences.ts';
 import type { Input, World } from './input.ts';
@@ -17,7 +18,6 @@ const issuer = createTestIssuer({ issuer: 'https://issuer.example.com/', audienc
 const inputs = migrationInputs.flatMap(({ inputs }) => inputs);
 let world: Omit<World, 'url'>;
 let origin: string;
-let close: () => void;
 
 /** Mounts the original like its users. */
 function mountOriginal({ before = () => ({}) }: Input): Handler[] {
@@ -60,15 +60,10 @@ beforeAll(async () => {
     app.all(`/before/input/${index}`, ...mountOriginal(input));
     app.all(`/after/input/${index}`, ...mountOurs(input));
   }
-  const server = app.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
-  close = () => {
-    server.closeAllConnections();
-    server.close();
-  };
+  const listening = await listen(createServer(app));
+  origin = listening.origin;
+  return listening.close;
 });
-afterAll(() => close());
 
 /** Returns the status, with the error code of a challenge. */
 async function ask(side: 'before' | 'after', input: Input): Promise<string> {

@@ -1,23 +1,22 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { build } from 'vite';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { libraryRuntimes } from '../../tools/bench/runtimes.js';
+import { useFolder } from '../support/folder.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 // Part of `npm run runtimes -- workerd` alone.
 
 const { binary } = libraryRuntimes.workerd;
 const provider = await useTestProvider();
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-key-cache-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 const library = JSON.stringify(new URL('../../dist/index.js', import.meta.url).href);
 /** The first recipe of the section, without its import. */
 const recipe = /^## Keys without a fetch$[\s\S]*?```ts\nimport .* from 'portcullis';\n([\s\S]*?)```/m.exec(

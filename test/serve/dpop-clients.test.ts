@@ -1,9 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type * as openid from 'openid-client';
 import * as undici from 'undici';
@@ -14,6 +13,7 @@ import { startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/dev/provider/signing-key.ts';
 import { variants } from '../../src/server/variants/variants.ts';
 import { type Binding, libraries, type Session } from '../support/client-libraries.ts';
+import { useFolder } from '../support/folder.ts';
 import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, startProxy } from '../support/proxy-server.ts';
@@ -116,15 +116,12 @@ const nonceSecret = randomUUID() + randomUUID();
 // The protected ones first: the client learns its nonce from them.
 const endpoints = variants.a.endpoints.toSorted((a, b) => Number(a.access === 'open') - Number(b.access === 'open'));
 
-let folder: string;
+const folder = useFolder();
 let edgeCertificates: TestCertificates;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-clients-'));
   edgeCertificates = await createTestCertificates();
 });
-
-afterAll(() => rm(folder, { recursive: true }));
 
 describe.each([
   { provider: 'the local provider', start: startLocal, mode: 'allowed', nonces: 'off' },

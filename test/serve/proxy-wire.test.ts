@@ -1,8 +1,7 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, send } from '../support/http-client.ts';
+import { listen } from '../support/listening.ts';
 import { needs } from '../support/programs.ts';
 import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
@@ -15,11 +14,7 @@ interface Arrival {
   readonly headers: readonly (readonly [name: string, value: string])[];
 }
 
-/** An upstream that notes what arrives and cuts the connection of a call for /lost. */
-interface Upstream {
-  readonly authority: string;
-  close(): Promise<void>;
-}
+type Upstream = Awaited<ReturnType<typeof listen>>;
 
 const arrivals: Arrival[] = [];
 let certificates: TestCertificates;
@@ -27,27 +22,19 @@ let upstreams: readonly [Upstream, Upstream];
 
 beforeAll(async () => {
   certificates = await createTestCertificates();
-  upstreams = [await listen(), await listen()];
+  upstreams = [await open(), await open()];
 });
 afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
 
-async function listen(): Promise<Upstream> {
-  const server: Server = createServer({ maxHeaderSize: 32_768 }, (request, response) => {
-    arrivals.push({ path: request.url ?? '', headers: readHeaders(request) });
-    if (request.url === '/lost') request.socket.destroy();
-    else response.end();
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server that listens has an address of this shape
-  return {
-    authority: `127.0.0.1:${port}`,
-    async close() {
-      const closed = once(server.close(), 'close');
-      server.closeAllConnections();
-      await closed;
-    },
-  };
-}
+/** An upstream that notes what arrives and cuts the connection of a call for /lost. */
+const open = () =>
+  listen(
+    createServer({ maxHeaderSize: 32_768 }, (request, response) => {
+      arrivals.push({ path: request.url ?? '', headers: readHeaders(request) });
+      if (request.url === '/lost') request.socket.destroy();
+      else response.end();
+    }),
+  );
 
 function readHeaders({ rawHeaders }: IncomingMessage): Arrival['headers'] {
   return rawHeaders.flatMap((name, index) =>
@@ -84,7 +71,11 @@ for (const name of proxyNames) {
   describe(name, needs(programOf(name)), () => {
     let edge: ProxyServer;
     const start = (first: Upstream, second: Upstream): Promise<ProxyServer> =>
-      startProxy(name, { upstreams: [first.authority, second.authority], prefix: '/gate', certificates });
+      startProxy(name, {
+        upstreams: [new URL(first.origin).host, new URL(second.origin).host],
+        prefix: '/gate',
+        certificates,
+      });
     const get = (proxy: ProxyServer, path: string, headers: readonly string[] = []): Promise<Answer> =>
       send(proxy.origin, path, { ca: certificates.ca, headers });
 
@@ -162,7 +153,7 @@ for (const name of proxyNames) {
     });
 
     it('one instance goes down → one call fails at most', async () => {
-      const leaving = await listen();
+      const leaving = await open();
       const proxy = await start(leaving, upstreams[1]);
       for (let i = 0; i < 2; i++) await get(proxy, '/gate/fine');
       await leaving.close();

@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
 import { signLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
@@ -13,12 +10,7 @@ import { awaitReady, startService } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const provider = await useTestProvider();
-let folder: string;
 const closers: (() => unknown)[] = [];
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../support/folder.ts';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
 import { signLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
@@ -9,20 +9,16 @@ import { awaitReady } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const provider = await useTestProvider();
-let folder: string;
+const folder = useFolder();
 let service: OpenedService;
 const key = 'k'.repeat(40);
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-wire-'));
   await writeFile(join(folder, 'key'), key);
   service = await start();
 });
-afterAll(async () => {
-  await service?.stop();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => service?.stop());
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
+import { useFolder } from '../support/folder.ts';
 import { send } from '../support/http-client.ts';
 import { sendLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
@@ -13,13 +13,9 @@ import { useTestProvider } from '../support/test-provider.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
 
 const provider = await useTestProvider();
-let folder: string;
+const folder = useFolder();
 const closers: (() => unknown)[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
@@ -11,25 +10,22 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { createKeySet } from '../../src/core/keys/key-set.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { useFolder } from '../support/folder.ts';
 import { passStart } from '../support/pass-start.ts';
 import { bearer, judge } from './judge.ts';
 
 const run = promisify(execFile);
 const issuer = createTestIssuer();
 let tls: ListeningIssuer;
-let folder: string;
+const folder = useFolder();
 let caFile: string;
 
 beforeAll(async () => {
   tls = await issuer.listen();
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-issuer-'));
   caFile = join(folder, 'ca.pem');
   await writeFile(caFile, tls.ca);
 });
-afterAll(async () => {
-  await tls.close();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => tls.close());
 afterEach(() => void vi.useRealTimers());
 
 /** A resource server that fetches the keys of the issuer. */

@@ -1,15 +1,15 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createProxy } from 'node:http';
 import { createServer } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import * as providers from '../../../src/providers/index.ts';
 import type { ProviderPreset } from '../../../src/providers/provider-preset.ts';
+import { useFolder } from '../../support/folder.ts';
+import { listen } from '../../support/listening.ts';
 import { pages, readCodeBlocks } from '../../support/pages.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
@@ -20,7 +20,7 @@ import { runDoctor } from './run-doctor.ts';
 type Json = Readonly<Record<string, unknown>>;
 type Settings = Readonly<Record<string, string>>;
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-healthy-'));
+const folder = useFolder();
 const write = (name: string, content: string): string => {
   writeFileSync(join(folder, name), content);
   return join(folder, name);
@@ -133,26 +133,20 @@ const server = createServer({ cert: certificates.cert, key: certificates.key }, 
       : { issuer: named, jwks_uri: `https://${headers.host}/keys` },
   );
 });
-await once(server.listen(0, '127.0.0.1'), 'listening');
-const { port } = server.address() as AddressInfo; // it listens on TCP
+const { port, close } = await listen(server);
 const proxy = createProxy().on('connect', (_, socket) => {
   const target = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
   target.on('error', () => socket.destroy()).on('close', () => socket.destroy());
   socket.on('error', () => target.destroy()).on('close', () => target.destroy());
   socket.pipe(target).pipe(socket);
 });
-await once(proxy.listen(0, '127.0.0.1'), 'listening');
+const through = await listen(proxy);
 const outbound = {
-  HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+  HTTPS_PROXY: through.origin,
   NODE_EXTRA_CA_CERTS: write('ca.pem', certificates.ca),
 };
 
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-  proxy.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => Promise.all([close(), through.close()]));
 
 describe('doctor', () => {
   it('the examples are read: presets, and rules of the pages', () => {

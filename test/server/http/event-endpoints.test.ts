@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../../support/folder.ts';
 import { openGate } from '../../support/gate-process.ts';
 import { openRaw, readStatuses } from '../../support/http-client.ts';
 import { type OpenedService, openService } from '../../support/open-service.ts';
@@ -11,12 +11,11 @@ import { useTestProvider } from '../../support/test-provider.ts';
 const key = 'k'.repeat(40);
 const secret = 'Bearer of-the-transmitter';
 const provider = await useTestProvider();
-let folder: string;
+const folder = useFolder();
 let settings: Readonly<Record<string, string>>;
 const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-events-'));
   await writeFile(join(folder, 'key'), key);
   await writeFile(join(folder, 'authorization'), secret);
   const stream = {
@@ -29,7 +28,6 @@ beforeAll(async () => {
     ...{ NODE_EXTRA_CA_CERTS: provider.caFile },
   };
 });
-afterAll(() => rm(folder, { recursive: true }));
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });

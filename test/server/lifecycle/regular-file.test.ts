@@ -1,20 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/lifecycle/file.ts';
+import { useFolder } from '../../support/folder.ts';
 import { needs } from '../../support/programs.ts';
 
-let folder: string;
+const folder = useFolder();
 const at = (name: string): string => join(folder, name);
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-files-'));
   writeFileSync(at('file'), 'what it holds');
   symlinkSync(at('file'), at('link'));
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('a file that is read while the service runs', () => {
   it.each(['file', 'link'])('%s → its bytes', (name) =>

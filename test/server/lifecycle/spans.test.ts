@@ -1,18 +1,13 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { useFolder } from '../../support/folder.ts';
 import { send } from '../../support/http-client.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 import { bearer, findVariant, startVariant } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-spans-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = useFolder();
 
 /** An SDK that gathers spans for a minute, as SDKs do, and writes the names of those that it exports to a file. */
 const sdk = (file: string): string => `

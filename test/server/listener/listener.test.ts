@@ -1,22 +1,16 @@
 import { once } from 'node:events';
-import { lstat, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { useFolder } from '../../support/folder.ts';
 
-let folder: string;
+const folder = useFolder();
 const listeners: Listener[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-sockets-'));
-});
-afterAll(async () => {
-  await Promise.all(listeners.map((each) => each.close(0)));
-  await rm(folder, { recursive: true });
-});
+afterAll(() => Promise.all(listeners.map((each) => each.close(0))));
 
 /** Listens on a path, removing what the listener considers stale. */
 async function open(path: string): Promise<void> {

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listen } from '../../support/listening.ts';
 import { type ServiceProcess, startService } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
@@ -10,24 +11,23 @@ const megabyte = 1_000_000;
 const tries = 5;
 
 const provider = await useTestProvider();
-let upstream: Server;
+let upstream: Awaited<ReturnType<typeof listen>>;
 const services: ServiceProcess[] = [];
 
 beforeAll(async () => {
-  upstream = createServer((incoming, outgoing) => incoming.resume().once('end', () => outgoing.end('{}')));
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  upstream = await listen(
+    createServer((incoming, outgoing) => incoming.resume().once('end', () => outgoing.end('{}'))),
+  );
 });
 afterAll(async () => {
   await Promise.all(services.map((service) => service.kill()));
-  upstream.close();
+  await upstream.close();
 });
 
 async function startGate(): Promise<ServiceProcess> {
-  const address = upstream.address();
-  const port = typeof address === 'object' ? address?.port : 0;
   return startService({
     command: 'gate',
-    args: ['--issuer', provider.issuer, '--audience', provider.audience, '--upstream', `http://127.0.0.1:${port}`],
+    args: ['--issuer', provider.issuer, '--audience', provider.audience, '--upstream', upstream.origin],
     environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
   });
 }

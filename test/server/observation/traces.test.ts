@@ -1,23 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../../support/folder.ts';
 import { send } from '../../support/http-client.ts';
+import { listen } from '../../support/listening.ts';
 import { superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { bearer } from '../../support/variant-service.ts';
@@ -35,9 +26,9 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-let folder: string;
+const folder = realpathSync(useFolder());
 let provider: TestProvider;
-let upstream: Server;
+let upstream: Awaited<ReturnType<typeof listen>>;
 let received: IncomingHttpHeaders[] = [];
 const stops: (() => Promise<unknown>)[] = [];
 
@@ -72,7 +63,6 @@ trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new Sim
 beforeAll(async () => {
   if (!existsSync('dist/cli/main.js')) throw new Error('the build is missing; run: npm run build');
   provider = await startTestProvider();
-  folder = realpathSync(mkdtempSync(join(tmpdir(), 'portcullis-traces-')));
   const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly dependencies: object };
   // The package without the optional peer, the same with it, and the SDK in another tree.
   cpSync('dist', join(folder, 'package/dist'), { recursive: true });
@@ -88,20 +78,20 @@ beforeAll(async () => {
   });
   cpSync('node_modules/@opentelemetry', join(folder, 'sdk/node_modules/@opentelemetry'), { recursive: true });
   writeFileSync(join(folder, 'sdk/sdk.mjs'), sdk);
-  upstream = createServer((incoming, outgoing) => {
-    received.push(incoming.headers);
-    outgoing.end('{}');
-  });
-  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  upstream = await listen(
+    createServer((incoming, outgoing) => {
+      received.push(incoming.headers);
+      outgoing.end('{}');
+    }),
+  );
 });
 afterEach(async () => {
   await Promise.all(stops.splice(0).map((stop) => stop()));
   received = [];
 });
 afterAll(async () => {
-  upstream.close();
+  await upstream.close();
   await provider.close();
-  rmSync(folder, { recursive: true });
 });
 
 let runs = 0;
@@ -223,13 +213,11 @@ describe('the gate as the proxy', () => {
   const sent = ['traceparent', `00-${trace}-${'b'.repeat(16)}-01`, 'tracestate', 'vendor=1'];
 
   async function startGate(more: Readonly<Record<string, string>>, tree?: 'complete') {
-    const address = upstream.address();
-    const port = typeof address === 'object' ? address?.port : 0;
     const rules = join(folder, 'rules.json');
     const { issuer, audience } = provider;
     const entries = [{ id: 'orders', path: '/**' }];
     writeFileSync(rules, JSON.stringify({ issuers: { main: { issuer, audience } }, rules: entries }));
-    return start(['gate', '--rules', rules, '--upstream', `http://127.0.0.1:${port}`], more, tree);
+    return start(['gate', '--rules', rules, '--upstream', upstream.origin], more, tree);
   }
 
   it('with an SDK → the upstream gets the span of the gate as the parent; authorize names the rule', async () => {

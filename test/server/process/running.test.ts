@@ -1,7 +1,7 @@
-import { once } from 'node:events';
-import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { createConnection, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, exchange, openRaw, type RawConnection, readStatuses, send } from '../../support/http-client.ts';
+import { listen } from '../../support/listening.ts';
 import type { OpenedService } from '../../support/open-service.ts';
 import { passStart } from '../../support/pass-start.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';
@@ -199,18 +199,10 @@ it('the log: one line a request with id, route, status, reason and duration; not
 });
 
 describe('an unavailable address', () => {
-  async function occupy(): Promise<{ readonly server: Server; readonly port: string }> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('It does not listen on TCP.');
-    return { server, port: String(address.port) };
-  }
-
   it.each(['PORT', 'ADMIN_PORT'])('%s is taken → says so and exits 69', async (setting) => {
-    const { server, port } = await occupy();
-    const { end, stderr } = await startInVain(startA(provider, { [setting]: port }));
-    server.close();
+    const { port, close } = await listen(createServer());
+    const { end, stderr } = await startInVain(startA(provider, { [setting]: String(port) }));
+    await close();
     expect(end).toEqual({ code: 69, signal: null });
     expect(stderr).toBe(
       `portcullis: cannot listen on 127.0.0.1:${port}; set ${setting} to another port, or stop the program that uses it.\n`,

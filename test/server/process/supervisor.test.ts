@@ -1,12 +1,12 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createBackoff } from '../../../src/server/process/supervisor.ts';
+import { useFolder } from '../../support/folder.ts';
 import { type Answer, openRaw, readStatuses, send } from '../../support/http-client.ts';
 import { findChildren, isGone } from '../../support/processes.ts';
 import { type LogLine, type ServiceProcess, superviseChild } from '../../support/service-process.ts';
@@ -22,12 +22,7 @@ import {
 } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-supervisor-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = useFolder();
 
 const shared = { WORKERS: '2', DPOP_ENABLED: 'false' };
 const limits = { timeout: 60_000, interval: 50 };

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runCommand, runProcess } from '../../support/command-runs.ts';
+import { useFolder } from '../../support/folder.ts';
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';
 import { useTestProvider } from '../../support/test-provider.ts';
@@ -11,13 +11,8 @@ import { createClientCertificate, createTestCertificates } from '../../support/t
 import { bearer, startInVain, variants } from '../../support/variant-service.ts';
 
 const provider = await useTestProvider();
-let folder: string;
+const folder = useFolder();
 let files = 0;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'portcullis-settings-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function writeSettings(text: string): Promise<string> {
   const file = join(folder, `settings-${files++}.json`);

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { AuditDecision } from '../../../../src/core/resource-server/audit.ts';
 import { createAudit } from '../../../../src/server/observation/audit/audit.ts';
+import { useFolder } from '../../../support/folder.ts';
 import { needs } from '../../../support/programs.ts';
 
 const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8');
@@ -47,14 +47,12 @@ const expected: Readonly<Record<string, RegExp>> = {
 };
 
 describe('questions of docs/operations.md', needs('jq'), () => {
-  let folder: string;
+  const folder = useFolder();
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));
     const audit = createAudit({ destination: join(folder, 'audit.jsonl'), identity: 'plain' });
     for (const decision of decisions) audit.record(decision);
     audit.close();
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
 
   it('every question has a command, and every command is tested', () =>
     expect(commands.map(({ question }) => question)).toEqual(Object.keys(expected)));

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../../../support/folder.ts';
 import { openGate } from '../../../support/gate-process.ts';
 import { exchange, send } from '../../../support/http-client.ts';
+import { listen } from '../../../support/listening.ts';
 import { type OpenedService, openService } from '../../../support/open-service.ts';
 import { needs } from '../../../support/programs.ts';
 import {
@@ -20,16 +22,10 @@ import { readEnvironment, variants } from '../../../support/variant-service.ts';
 
 const [variant] = variants;
 const provider = await useTestProvider();
-let folder: string;
+const folder = useFolder();
 let files = 0;
 const services: OpenedService[] = [];
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));
-});
-afterAll(async () => {
-  await Promise.all(services.map((service) => service.stop()));
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => Promise.all(services.map((service) => service.stop())));
 
 type Line = Readonly<Record<string, unknown>>;
 const newPath = (): string => join(folder, `audit-${files++}.jsonl`);
@@ -254,14 +250,11 @@ describe('decisions of the gate', () => {
   it('as the proxy → the line before the request is forwarded', async () => {
     const AUDIT_LOG = newPath();
     const seen: number[] = [];
-    const { createServer } = await import('node:http');
     const upstream = createServer((_, response) => {
       seen.push(read(AUDIT_LOG).length);
       response.end('ok');
     });
-    await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-    const address = upstream.address();
-    const UPSTREAM = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+    const { origin: UPSTREAM, close } = await listen(upstream);
     const gate = await openGate(provider, rules(), { AUDIT_LOG, LOG_IDENTITY: 'off', UPSTREAM });
     await gate.findLog(({ event }) => event === 'keys_fetched');
     expect((await send(gate.url, '/orders', { headers: await bearer() })).status).toBe(200);
@@ -272,7 +265,7 @@ describe('decisions of the gate', () => {
       { rule: 'orders', decision: 'refused', reason: 'missing_credentials', status: 401 },
     ]);
     await gate.stop();
-    upstream.close();
+    await close();
   });
 });
 

@@ -1,11 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { useFolder } from '../../../support/folder.ts';
 import { type OpenedGate, openGate } from '../../../support/gate-process.ts';
 import { exchange, readStatuses } from '../../../support/http-client.ts';
+import { listen } from '../../../support/listening.ts';
 import { sendLogout } from '../../../support/logout.ts';
 import { awaitReady } from '../../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../../support/test-provider.ts';
@@ -16,8 +17,9 @@ const webSocket = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZ
 let provider: TestProvider;
 let stranger: TestProvider;
 let gate: OpenedGate;
-let folder: string;
+const folder = useFolder();
 let file: string;
+let closeUpstream: () => Promise<void>;
 let seen = 0;
 const upstream = createServer((incoming, outgoing) => {
   incoming.resume();
@@ -30,10 +32,9 @@ const upstream = createServer((incoming, outgoing) => {
 
 beforeAll(async () => {
   [provider, stranger] = await Promise.all([startTestProvider(), startTestProvider()]);
-  folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-wire-'));
   file = join(folder, 'audit.jsonl');
-  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-  const address = upstream.address();
+  const { origin: UPSTREAM, close } = await listen(upstream);
+  closeUpstream = close;
   const rules = {
     issuers: { main: { issuer: provider.issuer, audience: provider.audience } },
     rules: [
@@ -49,15 +50,14 @@ beforeAll(async () => {
   };
   gate = await openGate(provider, rules, {
     ...{ AUDIT_LOG: file, LOG_IDENTITY: '', LOG_IDENTITY_SECRET: secret, LOGOUT_CLIENTS: 'app' },
-    UPSTREAM: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    UPSTREAM,
   });
   await awaitReady(gate);
 });
 afterAll(async () => {
   await gate?.stop();
-  upstream.close();
+  await closeUpstream();
   await Promise.all([provider.close(), stranger.close()]);
-  rmSync(folder, { recursive: true });
 });
 
 type Line = Readonly<Record<string, unknown>>;

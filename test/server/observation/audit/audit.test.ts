@@ -1,17 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createResourceServer } from '../../../../src/core/resource-server/resource-server.ts';
 import { createAudit } from '../../../../src/server/observation/audit/audit.ts';
 import { type AuditFile, openAuditFile } from '../../../../src/server/observation/audit/audit-file.ts';
 import { createAuditQueue } from '../../../../src/server/observation/audit/audit-queue.ts';
 import { createTestIssuer } from '../../../../src/testing/test-issuer.ts';
+import { useFolder } from '../../../support/folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-audit-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = useFolder();
 let files = 0;
 const newPath = (): string => join(folder, `audit-${files++}.jsonl`);
 const decision = { id: 'a', decision: 'admitted', method: 'GET' } as const;
