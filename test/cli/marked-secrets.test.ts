@@ -136,11 +136,12 @@ async function runAll(
   return outputs.join('\n');
 }
 
-/** Runs a command. Its output has no mark. */
-async function expectUnmarked(command: readonly string[], environment: Environment, input?: string): Promise<void> {
-  const { stdout, stderr } = await runCommand(command, environment, input);
+/** Runs a command, whose output has no mark, and returns its end. */
+async function expectUnmarked(command: readonly string[], environment: Environment, input?: string) {
+  const end = await runCommand(command, environment, input);
   const shown = `${command.join(' ')} ${JSON.stringify(environment)}`;
-  expect.soft(`${stdout}${stderr}`, shown).not.toMatch(new RegExp(mark, 'i'));
+  expect.soft(`${end.stdout}${end.stderr}`, shown).not.toMatch(new RegExp(mark, 'i'));
+  return end;
 }
 
 /** The names that a setting of the table has in the environment. */
@@ -210,11 +211,15 @@ describe('commands that end', () => {
   });
 
   it('every form of a Redis URL, right and wrong, with the mark in any place → not printed', async () => {
+    const problems = new Set<string>();
     for (const url of [...redisUrls(closed), ...oddRedisUrls(closed)]) {
       const environment = { ...usable(), REPLAY_STORE: url };
-      for (const command of [['config'], ['doctor', '--only', 'redis', '--timeout', '1']]) {
-        await expectUnmarked(command, environment);
-      }
+      const { status, stderr } = await expectUnmarked(['config'], environment);
+      const problem = stderr.replace(/"[^"]*"/, '');
+      // Commands share the text of a problem: for the next URL that has it, doctor prints the same.
+      if (status === 0 || !problems.has(problem))
+        await expectUnmarked(['doctor', '--only', 'redis', '--timeout', '1'], environment);
+      problems.add(problem);
     }
   });
 

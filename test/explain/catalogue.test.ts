@@ -88,7 +88,9 @@ async function expectExplained(each: HostileCase, request: ResourceRequest, mode
 describe.each(modes)(
   'DPoP %s: the explanation has the same reason as the refusal, changes nothing, and shows no secret',
   (mode) => {
-    it.each(Object.entries(catalogue))('%s', async (_, cases) => {
+    // The mode decides about scheme and proof, before any part of a token is read.
+    const parts = Object.entries(catalogue).filter(([part]) => mode === 'allowed' || ['DPoP', 'HTTP'].includes(part));
+    it.each(parts)('%s', async (_, cases) => {
       let explained = 0;
       for (const each of cases) {
         const request = readRequest(each.make(world), world);

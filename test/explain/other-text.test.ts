@@ -104,8 +104,8 @@ describe('arbitrary input', () => {
     ...parts,
     ...['authorization: "', 'Authorization=new ', 'dpop: ', "curl '", 'x: y\n', '> GET / HTTP/1.1\n', 'eyJ.eyJ.'],
     ...['\\"', '{"log":', 'https://', 'url: https://a ', 'Authorization: x\n', '"authorization: ', 'uri '],
-  ])('1 MB of %j → read', (part) => {
-    const text = part.repeat(Math.ceil(1_000_000 / part.length));
+  ])('500 kB of %j → read', (part) => {
+    const text = part.repeat(Math.ceil(500_000 / part.length));
     for (const each of [text, `a ${text}`, `authorization: ${text}`]) expect(readInput(each).kind).toBeTypeOf('string');
   });
 });
