@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { toUpgradeRequest } from '../../src/adapters/node.ts';
 import { readNodeBody, readNodeBytes, readNodeRequest } from '../../src/adapters/node-request.ts';
 
 /** A request as Node's parser leaves it. */
@@ -135,4 +136,29 @@ describe('a body', () => {
     incoming.push(null);
     expect(await text(incoming, 10)).toBe('rest');
   });
+});
+
+it.each([
+  ['chat, bearer, abc', [], 'Bearer abc'],
+  ['bearer,abc,chat', [], 'Bearer abc'],
+  ['chat', [], null],
+  ['chat', ['Authorization', 'DPoP abc'], 'DPoP abc'],
+  ['chat, bearer', [], 'Bearer '],
+  ['bearer, abc, bearer, def', [], 'Bearer abc, Bearer def'],
+  ['bearer, abc', ['Authorization', 'Bearer def'], 'Bearer def, Bearer abc'],
+])('subprotocols %s and headers %j → Authorization %j', (protocols, headers, authorization) => {
+  const request = toUpgradeRequest(
+    receive({
+      ...{ method: 'GET', url: '/chat' },
+      rawHeaders: ['Host', 'api.test', 'Sec-WebSocket-Protocol', protocols, ...headers],
+    }),
+  );
+  expect(request.headers.get('Authorization')).toBe(authorization);
+  expect(request.headers.get('sec-websocket-protocol')).toBe(protocols);
+  expect([request.method, request.url]).toEqual(['GET', 'http://api.test/chat']);
+});
+
+it('no subprotocol → the request unchanged', () => {
+  const request = toUpgradeRequest(receive({ rawHeaders: ['Host', 'api.test', 'Authorization', 'Bearer a'] }));
+  expect(request.headers.get('authorization')).toBe('Bearer a');
 });

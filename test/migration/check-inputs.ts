@@ -3,7 +3,7 @@ import type { Policy } from '../../src/core/policy/policy.ts';
 import { type Input, token } from './input.ts';
 import type { Original } from './original.ts';
 
-/** The results of a good token that does not allow the call. */
+/** The results of a valid token that does not allow the call. */
 export const forbidden = {
   was: '401 invalid_token',
   is: [

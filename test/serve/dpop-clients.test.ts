@@ -4,7 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type * as openid from 'openid-client';
+import * as oauth from 'oauth4webapi';
+import * as openid from 'openid-client';
 import * as undici from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clientIds, defaultAudience } from '../../src/dev/provider/defaults.ts';
@@ -12,7 +13,6 @@ import { loadLibraries, muteNotices } from '../../src/dev/provider/libraries.ts'
 import { startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/dev/provider/signing-key.ts';
 import { variants } from '../../src/server/variants/variants.ts';
-import { type Binding, libraries, type Session } from '../support/client-libraries.ts';
 import { useFolder } from '../support/folder.ts';
 import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
@@ -110,6 +110,71 @@ async function startDemanding(folder: string): Promise<Issuer> {
     },
   };
 }
+
+/** Settings of a client library. */
+interface Setup {
+  readonly issuer: { readonly url: string; readonly clientSecret: string };
+  /** Trusts every authority of these tests. */
+  readonly fetch: openid.CustomFetch;
+}
+
+/** One client library with a DPoP key, or without one. */
+interface Session {
+  /** Gets a token by client credentials. */
+  getToken(): Promise<string>;
+  /** Rejects with the error of the library if the response has a challenge. */
+  get(url: string, token: string): Promise<Response>;
+}
+
+type Binding = 'bound' | 'free';
+
+/** Client libraries for DPoP, by name. */
+const libraries: Readonly<Record<string, (setup: Setup, binding: Binding) => Promise<Session>>> = {
+  'openid-client': async ({ issuer, fetch }, binding) => {
+    const config = await openid.discovery(
+      new URL(issuer.url),
+      clientIds.service,
+      {},
+      openid.ClientSecretBasic(issuer.clientSecret),
+      { [openid.customFetch]: fetch },
+    );
+    // Some of the services are called without TLS.
+    openid.allowInsecureRequests(config);
+    const keys = await openid.randomDPoPKeyPair('ES256');
+    const options = binding === 'bound' ? { DPoP: openid.getDPoPHandle(config, keys) } : {};
+    return {
+      getToken: async () => (await openid.clientCredentialsGrant(config, { scope }, options)).access_token,
+      get: (url, token) =>
+        openid.fetchProtectedResource(config, token, new URL(url), 'GET', undefined, undefined, options),
+    };
+  },
+  oauth4webapi: async ({ issuer, fetch }, binding) => {
+    const transport = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true };
+    const discovered = await oauth.discoveryRequest(new URL(issuer.url), transport);
+    const server = await oauth.processDiscoveryResponse(new URL(issuer.url), discovered);
+    const client: oauth.Client = { client_id: clientIds.service };
+    const keys = await oauth.generateKeyPair('ES256');
+    const options = binding === 'bound' ? { ...transport, DPoP: oauth.DPoP(client, keys) } : transport;
+    const insist = async <T>(act: () => Promise<T>): Promise<T> => {
+      try {
+        return await act();
+      } catch (error) {
+        if (!oauth.isDPoPNonceError(error)) throw error;
+        return act();
+      }
+    };
+    return {
+      getToken: () =>
+        insist(async () => {
+          const auth = oauth.ClientSecretBasic(issuer.clientSecret);
+          const response = await oauth.clientCredentialsGrantRequest(server, client, auth, { scope }, options);
+          return (await oauth.processClientCredentialsResponse(server, client, response)).access_token;
+        }),
+      get: (url, token) =>
+        insist(() => oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, options)),
+    };
+  },
+};
 
 const hasNginx = findProgram('nginx') !== undefined;
 const nonceSecret = randomUUID() + randomUUID();

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/lifecycle/file.ts';
+import { watchReloads } from '../../../src/server/lifecycle/reload.ts';
 import { useFolder } from '../../support/folder.ts';
 import { needs } from '../../support/programs.ts';
 
@@ -33,4 +34,22 @@ describe('a file that is read while the service runs', () => {
     expect(() => readRegularFile(at('file'), 12)).toThrow(LargeFile);
     expect(() => readRegularFile(at('none'), 12)).toThrow('ENOENT');
   });
+});
+
+const before = process.listeners('SIGHUP');
+afterEach(() => {
+  for (const listener of process.listeners('SIGHUP')) {
+    if (!before.includes(listener)) process.off('SIGHUP', listener);
+  }
+});
+
+it('a request before something is added → it is called when it is added, and at the next request', () => {
+  const reloads = watchReloads({ write: () => {} } as never); // only errors are written
+  const calls: string[] = [];
+  reloads.add(() => void calls.push('first'));
+  process.emit('SIGHUP');
+  reloads.add(() => void calls.push('second'));
+  expect(calls).toEqual(['first', 'second']);
+  process.emit('SIGHUP');
+  expect(calls).toEqual(['first', 'second', 'first', 'second']);
 });

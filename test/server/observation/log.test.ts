@@ -1,22 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, constants, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RequestLine } from '../../../src/server/observation/log.ts';
 import { createLog, type LogOptions } from '../../../src/server/observation/log.ts';
+import { useFolder } from '../../support/folder.ts';
 import { send } from '../../support/http-client.ts';
 import { openService } from '../../support/open-service.ts';
 
-const folders: string[] = [];
-afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
-});
+const folder = useFolder();
+let files = 0;
+const newPath = (): string => join(folder, String(files++));
 
 function openLog(options: Partial<LogOptions> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
-  folders.push(folder);
-  const file = join(folder, 'log');
+  const file = newPath();
   const fd = openSync(file, 'w');
   const log = createLog({ fd, style: 'json', ...options });
   const finish = async (): Promise<string[]> => {
@@ -35,9 +32,7 @@ const lineOf = (index: number): RequestLine => ({
 });
 
 it('closed standard output: pipe without a reader → lost lines are counted', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
-  folders.push(folder);
-  const pipe = join(folder, 'pipe');
+  const pipe = newPath();
   execFileSync('mkfifo', [pipe]);
   const read = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   const write = openSync(pipe, constants.O_WRONLY);
@@ -52,9 +47,8 @@ it('closed standard output: pipe without a reader → lost lines are counted', a
 });
 
 it('a line after the end → not written to the descriptor, which may belong to another file by then', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
-  folders.push(folder);
-  const fd = openSync(join(folder, 'log'), 'w');
+  const file = newPath();
+  const fd = openSync(file, 'w');
   const log = createLog({ fd, style: 'json' });
   log.write('info', 'first');
   await log.end();
@@ -62,7 +56,7 @@ it('a line after the end → not written to the descriptor, which may belong to 
   log.writeRequest(lineOf(0));
   await log.end();
   closeSync(fd);
-  expect(readFileSync(join(folder, 'log'), 'utf8').match(/first|late|request/g)).toEqual(['first']);
+  expect(readFileSync(file, 'utf8').match(/first|late|request/g)).toEqual(['first']);
   expect(log.countDropped()).toBe(2);
 });
 
@@ -115,9 +109,7 @@ describe('selection', () => {
   });
 
   it('SIGHUP → level and grants of the settings file', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
-    folders.push(folder);
-    const file = join(folder, 'settings.json');
+    const file = newPath();
     const base = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api' };
     writeFileSync(file, JSON.stringify({ ...base, LOG_GRANTS: 'none' }));
     const service = await openService({ args: ['--settings', file] });
