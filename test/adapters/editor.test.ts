@@ -1,9 +1,15 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Editor, openEditor } from '../support/language-server.ts';
 
 const scene = `
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { createResourceServer } from '../../src/index.ts';
+import * as inExpress from '../../src/adapters/express.ts';
+import * as inFastify from '../../src/adapters/fastify.ts';
+import * as inHono from '../../src/adapters/hono.ts';
+import { createProtect } from '../../src/adapters/fetch.ts';
 const server = createResourceServer({ issuer: 'https://idp.example/', audience: 'api' });
 const protect = createProtect(server);
 `;
@@ -57,71 +63,3 @@ describe('mistake → an error of the compiler that has the fix', () => {
     expect(errors.filter((message) => !/never (read|used)|unused/.test(message))).toEqual([]);
   });
 });
-
-/** An editor of TypeScript: the language server of the compiler, with modules that exist only in memory. */
-type Editor = Awaited<ReturnType<typeof openEditor>>;
-
-type Result = { readonly items?: readonly { readonly label: string; readonly message: string }[] };
-
-/** Starts the language server with the compiler options of this repository. */
-async function openEditor() {
-  const compiler = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url));
-  const server = spawn(process.execPath, [compiler, '--lsp', '--stdio'], { stdio: ['pipe', 'pipe', 'ignore'] });
-  const waiting = new Map<number, (result: Result) => void>();
-  let rest = Buffer.alloc(0);
-  server.stdout.on('data', (bytes: Buffer) => {
-    rest = Buffer.concat([rest, bytes]);
-    for (;;) {
-      const end = rest.indexOf('\r\n\r\n');
-      const length = Number(/Content-Length: (\d+)/.exec(rest.subarray(0, Math.max(end, 0)).toString())?.[1]);
-      if (end < 0 || rest.length < end + 4 + length) return;
-      const { id, method, result } = JSON.parse(rest.subarray(end + 4, end + 4 + length).toString());
-      rest = rest.subarray(end + 4 + length);
-      if (method === undefined) waiting.get(id)?.(result ?? {});
-      else if (id !== undefined) send({ id, result: null }); // the server requests settings: the defaults
-    }
-  });
-  const send = (message: object): void => {
-    const body = JSON.stringify({ jsonrpc: '2.0', ...message });
-    server.stdin.write(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  };
-  const request = (method: string, params: object): Promise<Result> =>
-    new Promise((resolve) => {
-      const id = waiting.size;
-      waiting.set(id, resolve);
-      send({ id, method, params });
-    });
-  const open = (code: string): { readonly uri: string } => {
-    const uri = pathToFileURL(`test/adapters/editor-${waiting.size}.ts`).href;
-    send({
-      method: 'textDocument/didOpen',
-      params: { textDocument: { uri, languageId: 'typescript', version: 1, text: code } },
-    });
-    return { uri };
-  };
-  await request('initialize', { processId: process.pid, rootUri: pathToFileURL('.').href, capabilities: {} });
-  send({ method: 'initialized', params: {} });
-  return {
-    /** Returns the names that are offered at the mark `|` of a module. */
-    complete: async (code: string): Promise<readonly string[]> => {
-      const before = code.slice(0, code.indexOf('|')).split('\n');
-      const position = { line: before.length - 1, character: before.at(-1)?.length };
-      const { items = [] } = await request('textDocument/completion', {
-        textDocument: open(code.replace('|', '')),
-        position,
-      });
-      return items.map(({ label }) => label);
-    },
-    /** Returns the messages of the errors of a module. */
-    check: async (code: string): Promise<readonly string[]> => {
-      const { items = [] } = await request('textDocument/diagnostic', { textDocument: open(code) });
-      return items.map(({ message }) => message);
-    },
-    close: async () => {
-      await request('shutdown', {});
-      send({ method: 'exit' });
-      server.stdin.end();
-      return server.exitCode ?? once(server, 'exit');
-    },
-  };
-}

@@ -1,11 +1,11 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { findFreePort } from '../../tools/shared/network.js';
 import { runCommand } from '../support/command-runs.ts';
-import { useFolder } from '../support/folder.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { openRawServers, respondWith } from '../support/raw-provider.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
@@ -61,7 +61,7 @@ const tokens = await Promise.all(
       .sign(privateKey),
   ),
 );
-const folder = useFolder();
+const folder = await mkdtemp(join(tmpdir(), 'portcullis-providers-'));
 const caFile = join(folder, 'ca.pem');
 await writeFile(caFile, ca);
 
@@ -84,6 +84,7 @@ const ruleFiles = await Promise.all(
 );
 afterAll(async () => {
   servers.close();
+  await rm(folder, { recursive: true });
 });
 
 interface Finding {

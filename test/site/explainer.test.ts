@@ -1,5 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import axe, { type AxeResults } from 'axe-core';
@@ -8,29 +10,31 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundleExplainer } from '../../site/explainer/bundle.js';
 import { createTestIssuer, type TokenFlaw } from '../../src/testing/index.ts';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
-import { useFolder } from '../support/folder.ts';
-import { listen } from '../support/listening.ts';
 import { needs } from '../support/programs.ts';
 
 const audience = 'https://api.test/';
 const issuer = createTestIssuer({ audience });
 const jwks = JSON.stringify(issuer.jwks);
 const types: Readonly<Record<string, string>> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
-const folder = useFolder();
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-explainer-'));
 
+let files: Server;
 let url: string;
 beforeAll(async () => {
   await bundleExplainer(folder);
-  const files = createServer(({ url: path = '/' }, response) => {
+  files = createServer(({ url: path = '/' }, response) => {
     const name = path.slice(1);
     response.setHeader('content-type', types[name.split('.').at(-1) ?? ''] ?? 'text/plain');
     // A browser also requests an icon.
     if (existsSync(join(folder, name))) response.end(readFileSync(join(folder, name)));
     else response.writeHead(404).end();
   });
-  const { origin, close } = await listen(files);
-  url = `${origin}/explainer.html`;
-  return close;
+  await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(files.address() as AddressInfo).port}/explainer.html`; // it listens on TCP
+});
+afterAll(() => {
+  files?.close();
+  rmSync(folder, { recursive: true });
 });
 
 describe('the bundle', () => {
