@@ -430,7 +430,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(40_192);
   });
 
-  it('tests: at most 70,463 lines; tools: at most 11,808', () => {
+  it('tests: at most 70,463 lines; tools: at most 11,768', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -440,7 +440,7 @@ describe('sizes', () => {
           0,
         );
     expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_463);
-    expect(countBelow('tools')).toBeLessThanOrEqual(11_808);
+    expect(countBelow('tools')).toBeLessThanOrEqual(11_768);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {

@@ -62,7 +62,10 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
     return missing === undefined;
   });
   const ports = Object.fromEntries(await Promise.all(present.map(async (name) => [name, await findFreePort()])));
-  const answers = await readAnswers(scene, await findFreePort());
+  const own = await startServer('answers', allServers.portcullis, { scene, port: await findFreePort() });
+  /** The responses of the service, which the floors copy. */
+  const answers = await copyAnswers(own, scene);
+  await own.stop();
   const urls = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, `http://127.0.0.1:${port}`]));
   const behind = await startServer('behind', upstream, { scene, port: await findFreePort() });
   const told = { ...scene, answers, urls, upstreamUrl: new URL('/', behind.url).origin };
@@ -116,15 +119,5 @@ export async function runRounds({ scene, names, workloadNames, plan, servers = a
       if (running.has(pair[0])) await measurePair(pair, running, round);
     }
     await Promise.all([...running.values()].map(({ stop }) => stop()));
-  }
-}
-
-/** Returns the responses of the service, which the floors copy. */
-export async function readAnswers(scene, port) {
-  const running = await startServer('answers', allServers.portcullis, { scene, port });
-  try {
-    return await copyAnswers(running, scene);
-  } finally {
-    await running.stop();
   }
 }

@@ -23,28 +23,21 @@ export async function openScene() {
     return file;
   };
 
-  /** Starts a provider with these keys; `issuer`, `jwksUri`, `domain`, and `stop`. */
-  const startProvider = async (keys) => {
-    const provider = startHelper(new URL('idp.js', import.meta.url));
-    const domain = await provider.ask('start', { identity, keys: keys.map(({ jwk }) => ({ jwk })) });
-    const issuer = `https://${domain}/`;
-    return { domain, issuer, jwksUri: `${issuer}.well-known/jwks.json`, stop: provider.end };
-  };
-
-  const makeTokenKey = (alg) => makeIssuerKey(alg, `bench-${alg.toLowerCase()}`);
-  const tokenKey = makeTokenKey('RS256');
-  const provider = await startProvider([tokenKey]);
+  const tokenKey = makeIssuerKey('RS256', 'bench');
+  const provider = startHelper(new URL('idp.js', import.meta.url));
+  const domain = await provider.ask('start', { identity, keys: [{ jwk: tokenKey.jwk }] });
+  const issuer = `https://${domain}/`;
   const holder = makeKeyPair('ec', { namedCurve: 'P-256' });
   const proofJwk = publicJwk(holder.publicKey.export({ format: 'jwk' }));
   const mint = startMint();
-  const about = { alg: 'RS256', kid: tokenKey.kid, key: tokenKey.pem, issuer: provider.issuer, audience };
+  const about = { alg: 'RS256', kid: tokenKey.kid, key: tokenKey.pem, issuer, audience };
 
   /** One token by itself, with other claims or another header. */
-  const mintOne = (claims = {}, header = {}, key = tokenKey.privateKey) =>
+  const mintOne = (claims = {}, header = {}) =>
     signJws(
       { alg: 'RS256', typ: 'JWT', kid: tokenKey.kid, ...header },
       makeClaims({ ...about, now: Math.floor(Date.now() / 1000), claims }),
-      key,
+      tokenKey.privateKey,
     );
   const bound = mintOne({ cnf: { jkt: thumbprint(proofJwk) } });
 
@@ -52,20 +45,20 @@ export async function openScene() {
     folder,
     write,
     audience,
-    ...provider,
-    startProvider,
-    makeTokenKey,
+    domain,
+    issuer,
+    jwksUri: `${issuer}.well-known/jwks.json`,
     certificateFile: identity.certificateFile,
     tokenKeyFile: write('token-key.pem', tokenKey.publicKey.export({ type: 'spki', format: 'pem' })),
     proofKeyFile: write('proof-key.pem', holder.publicKey.export({ type: 'spki', format: 'pem' })),
     mint,
     mintOne,
-    makeBearer: (count, other = {}) => mint.make('bearer', count, { ...about, ...other }),
+    makeBearer: (count) => mint.make('bearer', count, about),
     makeProofs: (count, url) =>
       mint.make('proof', count, { token: bound, url, jwk: proofJwk, proofKey: holder.privateKey.export(pem) }),
     makeOwnKeys: (count, url, first) => mint.make('ownKey', count, { ...about, url }, first),
     async close() {
-      await Promise.all([mint.close(), provider.stop()]);
+      await Promise.all([mint.close(), provider.end()]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -13,23 +13,11 @@ const spentBy = (pids) => [pids].flat().reduce((sum, pid) => sum + cpuTime(pid),
  * processor that other programs used, `stolen` the share that the host took.
  */
 export async function load(about) {
-  const { pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load } = about;
-  const { connections = 32 * threads } = about;
+  const { pid, url, file, seconds, once, count = false } = about;
   const before = { at: performance.now(), server: spentBy(pid), all: processorTimes(processors.server) };
-  const words = [
-    'wrk',
-    `-t${threads}`,
-    `-c${connections}`,
-    `-d${Math.ceil(seconds)}s`,
-    '--timeout',
-    '5s',
-    '-s',
-    script,
-    url,
-    '--',
-  ];
+  const words = ['wrk', '-t1', '-c32', `-d${Math.ceil(seconds)}s`, '--timeout', '5s', '-s', script, url, '--'];
   const wrk = startChild([...words, file, count ? 'count' : '-', once ? 'once' : '-', String(seconds)], {
-    processor,
+    processor: processors.load,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -55,6 +43,6 @@ export async function load(about) {
     busy: spent / 1e6 / measured.seconds,
     others: Math.max(0, others) / elapsed,
     stolen: stolen / elapsed,
-    wrk: measured.spent / measured.seconds / threads,
+    wrk: measured.spent / measured.seconds,
   };
 }

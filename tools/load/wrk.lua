@@ -9,9 +9,9 @@ ffi.cdef [[
   int kill(int process, int signal);
 ]]
 
-local threads = {}
+local only
 function setup(thread)
-  threads[#threads + 1] = thread
+  only = thread
 end
 
 local time = ffi.new("struct portcullis_time")
@@ -63,24 +63,16 @@ function init(args)
 end
 
 function done(summary, latency)
-  local counts = {}
-  local seconds, prepared = summary.duration / 1e6, 0
-  for _, thread in ipairs(threads) do
-    for status, count in pairs(thread:get("statuses")) do
-      counts[status] = (counts[status] or 0) + count
-    end
-    prepared = math.max(prepared, thread:get("prepared"))
-    local stopped = thread:get("elapsed")
-    if stopped > 0 then seconds = stopped end
-  end
+  local seconds, stopped = summary.duration / 1e6, only:get("elapsed")
+  if stopped > 0 then seconds = stopped end
   local list = {}
-  for status, count in pairs(counts) do
+  for status, count in pairs(only:get("statuses")) do
     list[#list + 1] = string.format('"%d":%d', status, count)
   end
   local errors = summary.errors
   io.write(string.format(
     '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"statuses":{%s}}\n',
     seconds, summary.requests, errors.status, errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(99), os.clock() - prepared, table.concat(list, ",")
+    latency:percentile(50), latency:percentile(99), os.clock() - only:get("prepared"), table.concat(list, ",")
   ))
 end
