@@ -3,7 +3,7 @@ import { showUrl } from '../http/shown-url.ts';
 const notStandard = 'Compare the address with the guide of the provider, and check what responds there.';
 
 /** Messages, each with the advice for the operator on its second line. */
-const rows = {
+export const providerFailures = {
   timeout: `The identity provider did not respond in time.
     Check the network and the firewall from this host to the provider, and why the provider is slow.`,
   network: `The identity provider could not be reached.
@@ -109,7 +109,7 @@ const special: Readonly<Partial<Record<ProviderFailure, Readonly<Record<string, 
 };
 
 /** Cause of a failed request to the identity provider: a closed set. */
-export type ProviderFailure = keyof typeof rows;
+export type ProviderFailure = keyof typeof providerFailures;
 
 interface ErrorOptions {
   /** A code, status or value. */
@@ -136,7 +136,7 @@ export class ProviderError extends Error {
   constructor(kind: ProviderFailure, options: ErrorOptions = {}) {
     const { detail, url, cause } = options;
     const forms = Object.entries(special[kind] ?? {});
-    const [, row = rows[kind]] = forms.find(([form]) => new RegExp(form).test(detail ?? '')) ?? [];
+    const [, row = providerFailures[kind]] = forms.find(([form]) => new RegExp(form).test(detail ?? '')) ?? [];
     const end = row.indexOf('\n');
     const text = row.slice(0, end);
     super(detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });

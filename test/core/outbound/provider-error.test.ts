@@ -3,6 +3,7 @@ import {
   describeFailure,
   ProviderError,
   type ProviderFailure,
+  providerFailures,
   toProviderError,
 } from '../../../src/core/outbound/provider-error.ts';
 import { words } from '../../support/words.ts';
@@ -12,32 +13,24 @@ const coded = (code: unknown, cause?: unknown): Error =>
   Object.assign(new Error('secret-word', cause === undefined ? undefined : { cause }), { code });
 
 describe('a failed fetch', () => {
+  const kinds = Object.keys(providerFailures) as ProviderFailure[]; // the keys are the kinds
+  it.each(kinds)('%s → one sentence, and its fix', (kind) => {
+    const error = new ProviderError(kind);
+    expect(error.message).toMatch(/^The [^.]+(?:\.\d[^.]*)?\.$/);
+    expect(error.fix).toMatch(/^[A-Z].*\S$/);
+    expect(kinds.filter((each) => new ProviderError(each).message === error.message)).toEqual([kind]);
+    expect(error).toMatchObject({ name: 'ProviderError', kind });
+    expect(Object.hasOwn(error, 'cause')).toBe(false);
+  });
+
+  // What no test of a request reads.
   it.each<[ProviderFailure, string]>([
-    ['timeout', 'did not respond in time'],
-    ['network', 'could not be reached'],
-    ['tls', 'certificate or the TLS handshake'],
-    ['redirect', 'redirect, which is not followed'],
-    ['status', 'a status other than 200'],
-    ['too_large', 'too large'],
-    ['not_json', 'not one JSON object'],
-    ['closed', 'was closed'],
-    ['foreign_issuer', 'names another issuer'],
-    ['bad_jwks_uri', 'no jwks_uri that is an https URL'],
-    ['not_a_key_set', 'no array of keys'],
-    ['too_many_keys', 'more than 100 keys'],
     ['not_an_introspection', 'no boolean member active'],
     ['bad_token_endpoint', 'no token_endpoint that is an https URL'],
     ['not_an_exchange', 'not a new bearer access token'],
     ['no_actor_token', 'actor cannot be read'],
     ['too_many_calls', 'too many requests without a response'],
-    ['no_usable_keys', 'no key that can verify a token'],
-  ])('%s → one sentence that says: %s', (kind, words) => {
-    const error = new ProviderError(kind);
-    expect(error.message).toMatch(/^The [^.]+(?:\.\d[^.]*)?\.$/);
-    expect(error.message).toContain(words);
-    expect(error).toMatchObject({ name: 'ProviderError', kind });
-    expect(Object.hasOwn(error, 'cause')).toBe(false);
-  });
+  ])('%s → says: %s', (kind, words) => expect(new ProviderError(kind).message).toContain(words));
 
   it('with a detail and a cause → the detail in brackets, the cause separate', () => {
     const cause = new Error('x');
