@@ -106,6 +106,7 @@ const serverRanks: readonly (readonly string[])[] = [
 ];
 /** The same within `gate/`: files that lie at its top and have no rank of their own are last. */
 const gateRanks: readonly (readonly string[])[] = [
+  ['schema'],
   ['match'],
   ['identity'],
   ['headers.ts'],
@@ -424,13 +425,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,192', () => {
+  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,177', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_780);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1926);
-    expect(count(() => true)).toBeLessThanOrEqual(40_192);
+    expect(count(() => true)).toBeLessThanOrEqual(40_177);
   });
 
-  it('tests: at most 70,463 lines; tools: at most 11,768', () => {
+  it('tests: at most 70,461 lines; tools: at most 11,768', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -439,7 +440,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_463);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_461);
     expect(countBelow('tools')).toBeLessThanOrEqual(11_768);
   });
 

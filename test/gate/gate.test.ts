@@ -12,10 +12,9 @@ const granted = await open().judge(request);
 const ruleIn = (mode: Rule['mode']): Rules => {
   const rule: Rule = {
     ...{ id: 'orders', access: 'token', hosts: [], path: '/orders', methods: [], policy: {}, issuers: ['test'] },
-    ...{ dpop: undefined, mode, streams: 'end-with-token', encodedSlash: 'refuse' },
-    ...{ preflight: 'judge', credentials: 'forward' },
+    ...{ mode, streams: 'end-with-token', preflight: 'judge', credentials: 'forward' },
     ...{ pattern: { hosts: [], segments: ['orders'], hasRest: false, methods: [] }, bind: undefined },
-    ...{ upstream: undefined, stripPrefix: '', strippedSegments: 0, cors: undefined },
+    ...{ stripPrefix: '', strippedSegments: 0, cors: undefined },
   };
   return {
     rules: [rule],

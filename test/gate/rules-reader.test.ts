@@ -347,8 +347,9 @@ describe('good rules', () => {
         dpop: 'required',
         policy: { scopes: ['write:orders'] },
       },
-      { id: 'all', access: 'token', issuers: ['staff'], dpop: undefined, mode: 'report', encodedSlash: 'refuse' },
+      { id: 'all', access: 'token', issuers: ['staff'], mode: 'report', streams: 'end-with-token', preflight: 'judge' },
     ]);
+    expect([rules[2]?.dpop, rules[2]?.encodedSlash]).toEqual([undefined, undefined]);
   });
 
   it('an issuer without a slash at its end is taken byte for byte; a domain is written out', async () => {

@@ -21,7 +21,7 @@ import { formatInstant } from '../../explain/shown-time.ts';
 import { requirementsOf } from '../../gate/gate.ts';
 import { findMode } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
-import { type Choice, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
+import { type Choice, chooseTreatment, createChooseRule, findDenial } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleExchange, RuleMcp } from '../../gate/match/rules.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
@@ -32,7 +32,7 @@ import { loadRules, requireRules } from '../rules.ts';
 import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
 import { labelRules } from './labels.ts';
 
-const remarks: Readonly<Partial<Record<Treatment, string>>> = {
+const remarks: Readonly<Partial<Record<ReturnType<typeof chooseTreatment>, string>>> = {
   open: 'open to all: tokens are ignored',
   preflight: 'lets preflights pass',
   anonymous: 'a request without credentials passes',
@@ -95,8 +95,7 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
       const choice = chooseRule(call.request, call.connection);
       if (choice instanceof Refused) return explainMiss(choice, call);
       const treatment = chooseTreatment(choice);
-      const explanation =
-        treatment === 'judge' ? await judge(choice, call) : explainWithoutToken(treatment, choice.rule, call);
+      const explanation = treatment === 'judge' ? await judge(choice, call) : explainWithoutToken(choice, call);
       return decideBy(choice.rule, explanation, remarks[treatment]);
     },
     opened,
@@ -108,10 +107,12 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
   };
 }
 
-function explainWithoutToken(treatment: Treatment, { id, access, mcp }: Rule, call: CallToExplain): Explanation {
+function explainWithoutToken(choice: Choice, call: CallToExplain): Explanation {
+  const { id, mcp } = choice.rule;
+  const treatment = chooseTreatment(choice);
   const admitted = startExplanation(showTime(call));
   if (treatment === 'ambiguous') return refuse('ambiguous_request', call, { seen: 'Sec-WebSocket-Protocol' });
-  const denying = access === 'deny' ? 'has "access": "deny"' : 'sends what TRACE would show';
+  const denying = findDenial(choice.rule, call.request.method);
   if (treatment === 'deny') return refuse('denied_by_rule', call, { seen: `the rule ${id} ${denying}` });
   if (treatment !== 'anonymous' || mcp === undefined) return admitted;
   // Operations need a token, even if the rule admits requests without one.

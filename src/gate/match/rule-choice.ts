@@ -30,7 +30,7 @@ export interface Choice {
 }
 
 /** Action of a rule: admit all, refuse all, admit this request without a token, refuse its subprotocols, or validate its token. */
-export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'ambiguous' | 'judge';
+type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'ambiguous' | 'judge';
 
 export interface ChooseRuleOptions {
   /** CORS settings of rules without their own. */
@@ -118,7 +118,7 @@ class RequestView implements ResourceRequest {
 export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Treatment {
   const { access, preflight } = rule;
   if (access === 'open') return access;
-  if (isDenied(rule, request.method)) return 'deny';
+  if (findDenial(rule, request.method) !== undefined) return 'deny';
   if (isCorsPreflight || (preflight === 'allow' && readPlannedMethod(request) !== undefined)) return 'preflight';
   const offered = rule.webSocketToken && readHandshakeToken(request);
   if (offered !== undefined && offered.token === undefined) return 'ambiguous';
@@ -126,9 +126,10 @@ export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Tre
   return 'judge';
 }
 
-/** Reports whether a rule denies a method. The response to TRACE would show the client what the gate sends to the upstream. */
-export function isDenied({ access, exchange, assertion }: Rule, method: unknown): boolean {
-  return access === 'deny' || (method === 'TRACE' && (exchange ?? assertion) !== undefined);
+/** Returns why a rule denies a method. The response to TRACE would show the client what the gate sends to the upstream. */
+export function findDenial({ access, exchange, assertion }: Rule, method: unknown): string | undefined {
+  if (access === 'deny') return 'has "access": "deny"';
+  return method === 'TRACE' && (exchange ?? assertion) !== undefined ? 'sends what TRACE would show' : undefined;
 }
 
 /** Reads the planned method of a CORS preflight, which has no body; `undefined` for any other request (Fetch Standard). */

@@ -1,10 +1,11 @@
 import type { ExchangeTarget, TokenExchangeOptions } from '../../core/exchange/exchange-request.ts';
-import type { DpopMode } from '../../core/http/credentials.ts';
 import type { IntrospectionOptions } from '../../core/introspection/introspection.ts';
 import type { OperationPolicies } from '../../core/mcp/operation-policy.ts';
 import type { PlainPolicy } from '../../core/policy/policy.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { ClaimPath } from '../../core/token/grants.ts';
+import type { policyMembers } from '../rules/schema/policy-members.ts';
+import type { RuleEntry, RulesDocument } from '../rules/schema/rules-schema.ts';
 import type { GateCors } from './cors.ts';
 import type { RequestHost } from './request-target.ts';
 import type { RulePattern } from './rule-pattern.ts';
@@ -39,12 +40,13 @@ export interface RuleCondition {
 /** Fix for `trustHeaders` in rules of the gate as the proxy. */
 export const trustFix = 'As the proxy, the gate reads the body. Remove "trustHeaders".';
 
-export interface Rule {
-  readonly id: string;
-  readonly access: 'token' | 'optional' | 'open' | 'deny';
-  readonly hosts: readonly string[];
-  readonly path: string;
-  readonly methods: readonly string[];
+/** Members of an entry that a rule has in another form, or only in its policy. */
+type Compiled = 'assertion' | 'cors' | 'forward' | 'issuers' | 'mcp' | 'when' | keyof typeof policyMembers;
+type Defaulted = 'access' | 'hosts' | 'methods' | 'mode' | 'preflight' | 'streams' | 'stripPrefix';
+type Defaults = { readonly [Member in Defaulted]: NonNullable<RuleEntry[Member]> };
+
+/** A rule with its defaults; it has its other members unchanged. Without a prefix to strip, `stripPrefix` is empty. */
+export interface Rule extends Readonly<Omit<RuleEntry, Compiled | Defaulted>>, Defaults {
   readonly pattern: RulePattern;
   readonly policy: PlainPolicy;
   /** `undefined`: only the policy decides. */
@@ -52,24 +54,9 @@ export interface Rule {
   readonly when?: RuleCondition | undefined;
   /** Names in {@link Rules.issuers}; empty if the rule validates no token. */
   readonly issuers: readonly string[];
-  /** `undefined`: the mode of the gate's settings. */
-  readonly dpop: DpopMode | undefined;
-  readonly mode: 'enforce' | 'report';
-  /** End of tunnels and event streams that a token opened. */
-  readonly streams: 'end-with-token' | 'end-with-revocation' | 'outlive-token';
-  /** `protocol` if the token of a WebSocket may be one of its subprotocols. */
-  readonly webSocketToken?: 'protocol' | undefined;
-  readonly encodedSlash: 'allow' | 'refuse';
-  readonly preflight: 'allow' | 'judge';
   /** `forward` if the upstream also gets `Authorization` and `DPoP`, for the gate as the proxy. */
   readonly credentials: 'forward' | 'remove';
   readonly assertion?: RuleAssertion | undefined;
-  /** Name in {@link Rules.exchanges}; `undefined`: the upstream gets no token. */
-  readonly exchange?: string | undefined;
-  /** Name in {@link Rules.upstreams}; `undefined`: the upstream of the settings. */
-  readonly upstream: string | undefined;
-  /** Prefix that the upstream does not get, such as `/orders`. Empty: none. */
-  readonly stripPrefix: string;
   /** Number of segments of {@link Rule.stripPrefix}. */
   readonly strippedSegments: number;
   readonly cors: GateCors | undefined;
@@ -88,19 +75,7 @@ export interface RuleExchange extends ExchangeTarget, Pick<TokenExchangeOptions,
   readonly actorTokenFile?: string;
 }
 
-export interface UpstreamEntry {
-  /** Address, as for UPSTREAM. */
-  readonly url: string;
-  /** Seconds. Default: UPSTREAM_TIMEOUT. */
-  readonly timeout?: number | undefined;
-  /** Authorities that replace the roots of Node. */
-  readonly caFile?: string | undefined;
-  /** Certificate of the gate as the client, with its key. */
-  readonly certFile?: string | undefined;
-  readonly keyFile?: string | undefined;
-  /** Name in the certificate of the upstream. Default: the host of the address. */
-  readonly serverName?: string | undefined;
-}
+export type UpstreamEntry = Readonly<Exclude<NonNullable<RulesDocument['upstreams']>[string], string>>;
 
 export interface Rules {
   readonly rules: readonly Rule[];

@@ -7,8 +7,10 @@ import type { PlainPolicy } from '../../core/policy/policy.ts';
 import { Refused } from '../../core/refused.ts';
 import { unmatched } from '../../server/http/exchange.ts';
 import { cutLengths } from '../../server/observation/audit/audit-line.ts';
-import { createChooseRule, isDenied } from '../match/rule-choice.ts';
+import { createChooseRule, findDenial } from '../match/rule-choice.ts';
 import type { Rule, Rules } from '../match/rules.ts';
+import { policyMembers } from '../rules/schema/policy-members.ts';
+import { type RuleMember, ruleMembers } from '../rules/schema/rule-members.ts';
 
 /** A recorded decision: a line of an audit trail. Each string is as recorded. */
 export interface RecordedDecision {
@@ -141,9 +143,10 @@ const same: Replayed = { kind: 'same' };
 
 function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome {
   const { access } = rule;
-  if (access === 'open') return rule.mcp === undefined ? 'admitted' : { fact: 'operation' };
+  const unrecorded = findUnrecorded(rule, 'rule');
+  if (access === 'open') return unrecorded ?? 'admitted';
   const { line, decision, reason } = recorded;
-  if (isDenied(rule, line.method)) return 'denied_by_rule';
+  if (findDenial(rule, line.method) !== undefined) return 'denied_by_rule';
   const { issuer, entry, scheme } = line;
   if (issuer === undefined || (decision !== 'admitted' && !policyReasons.has(reason))) {
     const isRefusal = reason !== undefined && Object.hasOwn(failures, reason);
@@ -165,8 +168,7 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
   const judged = judgePolicy(rule.policy, line);
   if (typeof judged === 'string' && judged !== 'admitted') return judged;
   if (rule.when !== undefined) return { fact: /\btoken\s*\.\s*(\w+)/.exec(rule.when.text)?.[1] ?? 'condition' };
-  if (rule.mcp !== undefined) return { fact: 'operation' };
-  if (rule.exchange !== undefined) return { fact: 'exchange' };
+  if (unrecorded !== undefined) return unrecorded;
   // The proof of a refused request was not recorded as used.
   return judged === 'admitted' && decision !== 'admitted' && scheme === 'DPoP' ? { fact: 'proof' } : judged;
 }
@@ -174,13 +176,17 @@ function decideBy(rule: Rule, recorded: RecordedDecision, rules: Rules): Outcome
 /** Reasons of rules themselves. */
 const failuresOfRules: ReadonlySet<string> = new Set<Reason>(['no_rule', 'denied_by_rule', 'ambiguous_path']);
 
-/** Unrecorded facts that members of a policy depend on. */
-const factsOfMembers: Readonly<Record<'audience' | 'permissions' | 'acr' | 'maxAge', string>> = {
-  audience: 'aud',
-  permissions: 'permissions',
-  acr: 'acr',
-  maxAge: 'auth_time',
-};
+/** Members of rules that depend on a fact which no line has. */
+const unrecordedMembers = Object.entries<RuleMember>(ruleMembers).flatMap(([name, { unrecorded: fact }]) =>
+  fact === undefined ? [] : [{ name, fact, isOfPolicy: Object.hasOwn(policyMembers, name) }],
+);
+
+/** Returns the first unrecorded fact that a policy, or a rule without its policy, depends on. */
+function findUnrecorded(written: object, kind: 'policy' | 'rule'): { readonly fact: string } | undefined {
+  return unrecordedMembers.find(
+    ({ name, isOfPolicy }) => isOfPolicy === (kind === 'policy') && Reflect.get(written, name) !== undefined,
+  );
+}
 
 /** Not read by checks of scopes. */
 const issuer = { expTolerance: 0, nbfTolerance: 0, permissionsClaim: 'permissions' };
@@ -206,10 +212,7 @@ function judgePolicy(policy: PlainPolicy, line: JsonObject): Outcome {
     if (isKnown && actor !== 'forbidden' && found === undefined) return 'actor_required';
     if (!isKnown || typeof actor === 'object') outcome = { fact: 'act' };
   }
-  for (const [member, fact] of Object.entries(factsOfMembers)) {
-    if (outcome === 'admitted' && Reflect.get(policy, member) !== undefined) outcome = { fact };
-  }
-  return outcome;
+  return outcome === 'admitted' ? (findUnrecorded(policy, 'policy') ?? outcome) : outcome;
 }
 
 /** Members of a fixed length. */

@@ -1,7 +1,7 @@
 import { describePolicy } from '../../server/console/route-views.ts';
 import type { RouteView } from '../../server/console/wire.ts';
 import type { Rule, Rules } from '../match/rules.ts';
-import { ruleMembers } from './schema/rule-members.ts';
+import { type RuleMember, ruleMembers } from './schema/rule-members.ts';
 
 export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   return (rules?.rules ?? []).map((rule) => ({
@@ -16,11 +16,11 @@ export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   }));
 }
 
-function describeOwn({ issuers, dpop, exchange, when }: Rule, issuerCount: number): readonly string[] {
-  return [
-    ...(when === undefined ? [] : [ruleMembers.when.explain(when.text)]),
-    ...(issuers.length > 0 && issuerCount > 1 ? [ruleMembers.issuers.explain(issuers)] : []),
-    ...(dpop === undefined ? [] : [ruleMembers.dpop.explain(dpop)]),
-    ...(exchange === undefined ? [] : [ruleMembers.exchange.explain(exchange)]),
-  ];
+function describeOwn(rule: Rule, issuerCount: number): readonly string[] {
+  const issuers = issuerCount > 1 && rule.issuers.length > 0 ? rule.issuers : undefined;
+  const values = { ...rule, issuers, when: rule.when?.text };
+  return Object.entries<RuleMember>(ruleMembers).flatMap(([name, { explain }]) => {
+    const value: string | readonly string[] | undefined = Reflect.get(values, name); // what explain takes
+    return explain === undefined || value === undefined ? [] : [explain(value)];
+  });
 }

@@ -96,7 +96,7 @@ interface RuleContext {
 
 function compileRule(entry: RuleEntry, context: RuleContext): Rule {
   const { document, target, report } = context;
-  const { id, access = 'token', dpop, mode = 'enforce', methods = [], stripPrefix = '', cors } = entry;
+  const { id, access = 'token', mode = 'enforce', methods = [], stripPrefix = '', cors } = entry;
   const usesToken = access === 'token' || access === 'optional';
   for (const name of usesToken ? [] : tokenMembers.filter((member) => entry[member] !== undefined)) {
     const message = `A rule with "access": "${access}" validates no token, so "${name}" has no effect. Remove one of the two.`;
@@ -106,7 +106,7 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
     ([name, value]) => value !== undefined && Object.hasOwn(policyMembers, name),
   );
   const plain = Object.fromEntries(given) as PlainPolicy; // members of a policy
-  const bound = usesToken ? compileWhen(entry, plain, context) : { policy: plain };
+  const bound = usesToken ? compileWhen(entry, plain, context) : { policy: plain, when: undefined };
   try {
     checkPolicy(bound.policy);
   } catch (error) {
@@ -116,18 +116,15 @@ function compileRule(entry: RuleEntry, context: RuleContext): Rule {
   const issuers = usesToken ? chooseIssuers(entry, context) : [];
   if (usesToken) checkExchange(entry, issuers, context);
   return {
-    ...{ id, access, methods, dpop, mode, stripPrefix, path: entry.path, hosts: entry.hosts ?? [] },
-    ...bound,
+    ...{ ...entry, access, methods, mode, stripPrefix, hosts: entry.hosts ?? [] },
+    ...{ policy: bound.policy, when: bound.when },
     mcp: usesToken ? compileMcp(entry, bound.policy, context) : undefined,
     pattern: { ...target.path, hosts: [...new Set(target.hosts.map(({ pattern }) => pattern))], methods },
     ...{ issuers, exchange: usesToken ? entry.exchange : undefined },
     streams: entry.streams ?? 'end-with-token',
-    webSocketToken: entry.webSocketToken,
-    encodedSlash: entry.encodedSlash ?? 'refuse',
     preflight: entry.preflight ?? document.preflight ?? 'judge',
     credentials: (entry.forward ?? document.forward) === undefined ? 'remove' : 'forward',
     assertion: compileRuleAssertion(entry, context, usesToken),
-    upstream: entry.upstream,
     strippedSegments: stripPrefix.split('/').length - 1,
     cors: cors && createGateCors(cors),
   };

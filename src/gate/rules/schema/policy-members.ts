@@ -37,6 +37,7 @@ export const policyMembers = {
       'Write the identifier of the API as the issuer knows it, compared byte for byte with aud; or a list.',
     ),
     docs: 'one of these must be in `aud`, in addition to an audience of the issuer',
+    unrecorded: 'aud',
   },
   scopes: {
     schema: list(scope, 'Write a list of scopes, as in ["read:orders"]: the token must have all of them.'),
@@ -52,6 +53,7 @@ export const policyMembers = {
       'Write a list of permissions, as in ["orders:read"]: the token must have all of them.',
     ),
     docs: 'the token must have all of these in its permissions claim',
+    unrecorded: 'permissions',
   },
   implies: {
     schema: described(
@@ -84,6 +86,7 @@ export const policyMembers = {
       'Write an authentication level, as in "urn:example:gold", or a list of those that are accepted.',
     ),
     docs: 'accepted authentication levels (RFC 9470)',
+    unrecorded: 'acr',
   },
   maxAge: {
     schema: v.pipe(
@@ -93,6 +96,7 @@ export const policyMembers = {
       v.description('Write whole seconds since the user signed in, 0 or more.'),
     ),
     docs: 'maximum seconds since the user signed in (RFC 9470)',
+    unrecorded: 'auth_time',
   },
 } as const;
 

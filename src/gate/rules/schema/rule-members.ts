@@ -2,14 +2,16 @@ import * as v from 'valibot';
 import * as forms from './policy-members.ts';
 
 /** One member of a rule: everything that the gate, its messages and its documentation know of it. */
-interface RuleMember {
+export interface RuleMember {
   /** Its description is the fix in messages and in editors. */
   readonly schema: v.GenericSchema;
   readonly docs: string;
   /** Present if the member has an effect only if a token is validated. Members of a policy are such members too. */
   readonly needsToken?: true;
-  /** Describes a requirement for the console. Policy members are forms.described there. */
+  /** Describes a requirement for the console, which describes policies itself. */
   readonly explain?: (value: string | readonly string[]) => string;
+  /** The fact that the member depends on, if the audit trail does not record it. */
+  readonly unrecorded?: string;
 }
 
 export const hostFix =
@@ -86,6 +88,7 @@ export const ruleMembers = {
     schema: forms.mcp,
     needsToken: true,
     docs: 'requirements by tool, resource and prompt of an [MCP server](../mcp.md)',
+    unrecorded: 'operation',
   },
   assertion: {
     schema: forms.described(
@@ -135,6 +138,7 @@ export const ruleMembers = {
     needsToken: true,
     docs: 'name of one of the `exchanges`: the upstream gets [its own token](identity.md#token-exchange) instead of the caller’s',
     explain: (name) => `exchange ${String(name)}`,
+    unrecorded: 'exchange',
   },
   upstream: { schema: nameOfUpstream, docs: 'name of one of the `upstreams` (as the proxy); default: `UPSTREAM`' },
   stripPrefix: {
