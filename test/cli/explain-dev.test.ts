@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runProcess } from '../support/command-runs.ts';
+import { runCommand, runProcess } from '../support/command-runs.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { useFolder } from '../support/folder.ts';
 import { send } from '../support/http-client.ts';
@@ -11,11 +11,11 @@ let dev: DevProcess;
 const folder = useFolder();
 let token: string;
 
-const run = (args: readonly string[], input = '') => runProcess(args, dev.environment, input);
+const run = (args: readonly string[], input = '') => runCommand(args, dev.environment, input);
 
 beforeAll(async () => {
   dev = await startDev();
-  token = (await run(['token'])).stdout.trim();
+  token = (await runProcess(['token'], dev.environment)).stdout.trim();
 });
 afterAll(() => dev.stop());
 
