@@ -54,7 +54,9 @@ describe.each([
     expect(await stores[0].witness(jkt, 'new', now() + 180, read)).toBe(false);
     const newer = later();
     expect(await stores[0].witness(jkt, 'newer', newer)).toBe(true);
-    expect([await stores[1].witness(jkt, 'newer', newer), changes[0]]).toEqual([false, 'up']);
+    expect(await stores[1].witness(jkt, 'newer', newer)).toBe(false);
+    // A first attempt may fail on a busy host: that is reported too.
+    expect(changes).toContain('up');
   });
 });
 
