@@ -341,6 +341,22 @@ describe('responses of one iteration', () => {
     expect(bodyOf(answer) === body).toBe(true);
   });
 
+  it('of many clients, one with a large rest → each client gets its own', async () => {
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (arrived.startsWith('GET /large ')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n>');
+    });
+    const large = open(proxied.port, last('/large'));
+    await once(large, 'readable');
+    const small = Array.from({ length: 100 }, () => open(proxied.port, last()));
+    await soon(() => expect(upstream.arrivals.join('').split('\r\n\r\n')).toHaveLength(102));
+    // The proxy reads all of it in one iteration, the large one first.
+    const [first, ...others] = upstream.sockets;
+    first?.write('x'.repeat(100_000));
+    for (const [i, socket] of others.entries()) socket.write(whole(`body ${i}`));
+    expect(bodyOf(await text(large))).toBe(`>${'x'.repeat(100_000)}`);
+    const bodies = await Promise.all(small.map(async (each) => bodyOf(await text(each))));
+    expect(new Set(bodies)).toEqual(new Set(others.map((_, i) => `body ${i}`)));
+  });
   it('whole, in chunks, with a trailer → arrives so', async () => {
     const { proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n'),

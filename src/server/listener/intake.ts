@@ -196,11 +196,6 @@ export class RequestPieces {
 
 type Done = (error?: Error | null) => void;
 
-interface Piece {
-  readonly chunk: Buffer | string;
-  readonly encoding: BufferEncoding;
-}
-
 /**
  * The writing half of a connection: what is written in one event-loop iteration is sent at its end, by one call of the system.
  * The pieces go to the socket without a buffer of this stream, whose bookkeeping takes longer than the call.
@@ -208,7 +203,7 @@ interface Piece {
 export abstract class SocketWriter extends Duplex {
   readonly socket: Socket;
   readonly #sendLater: Intake['sendLater'];
-  #pieces: Piece[] = [];
+  #pieces: { readonly chunk: Buffer | string; readonly encoding: BufferEncoding }[] = [];
   /** Called once the kernel has the pieces. */
   #dones: Done[] = [];
   #encoding: BufferEncoding = 'utf8';
@@ -289,7 +284,8 @@ export abstract class SocketWriter extends Duplex {
       for (const done of dones) done(error);
     });
     if (pieces.length > 0) this.socket.uncork();
-    if (!this.socket.writableNeedDrain) this.#drain();
+    // Later, because this call may be part of the response to another client.
+    if (this.#needsDrain && !this.socket.writableNeedDrain) process.nextTick(() => this.#drain());
   };
 
   #drain(): void {
