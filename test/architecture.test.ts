@@ -425,10 +425,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,780 lines; the console: 1926; all sources: at most 40,173', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_780);
+  it('the core: at most 12,782 lines; the console: 1926; all sources: at most 40,175', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_782);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1926);
-    expect(count(() => true)).toBeLessThanOrEqual(40_173);
+    expect(count(() => true)).toBeLessThanOrEqual(40_175);
   });
 
   it('tests: at most 70,475 lines; tools: at most 11,768', () => {

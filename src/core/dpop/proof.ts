@@ -68,7 +68,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   const accepted = readAlgorithms(options.algorithms ?? ['ES256'], proofAlgorithms);
   // By thumbprint, which identifies one key whatever else its jwk says; and only keys that a verified access token is
   // bound to are cached, so that no attacker can evict other keys. The length of a proof bounds each key.
-  const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
+  const keys = new LRUCache<string, KnownKey>({ maxSize: cachedKeys, sizeCalculation: () => 1 });
 
   const findKey = ({ header, headerText }: Jws, jkt: string, walk: Walk | undefined): KeyObject | Refused => {
     const jwk = header['jwk'] as JsonObject; // as the checks of the header have found

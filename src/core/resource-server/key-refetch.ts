@@ -20,7 +20,7 @@ const joinsFetches = pickByPlatform({ workerd: false, others: true });
 /** Fetches the keys that a refused token lacked; `undefined` for another cause, or if no fetch is allowed now. */
 export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number) {
   const inFlight = new WeakMap<KeySet, Promise<void>>();
-  const allowedFrom = new LRUCache<string, number>({ max: maxClients });
+  const allowedFrom = new LRUCache<string, number>({ maxSize: maxClients, sizeCalculation: () => 1 });
   return (
     { reason, context }: Refused,
     { issuers }: AccessTokenRules,

@@ -51,7 +51,8 @@ export function createTokenCache(options: TokenCacheOptions = {}) {
   checkOptionMembers<TokenCacheOptions>('tokenCache', options, { maxEntries: true, maxBytes: true });
   const { maxEntries = 10_000, maxBytes = 64 * 1024 * 1024 } = options;
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
-  const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
+  // Without `max`, which would reserve the memory of all entries at once.
+  const entries = new LRUCache<string, Entry>({ maxSize: maxBytes });
   const wasSeen = createSeenFilter();
   let hits = 0;
   let misses = 0;
@@ -91,6 +92,7 @@ export function createTokenCache(options: TokenCacheOptions = {}) {
       const { generation } = verified.verifiedBy;
       const size = bytesPerEntry + token.length * bytesPerCharacter;
       entries.set(tail, { text: token, verified, generation }, { size });
+      if (entries.size > maxEntries) entries.pop();
     },
     status: (): TokenCacheStatus => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
   };

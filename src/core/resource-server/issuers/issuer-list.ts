@@ -47,7 +47,7 @@ interface IssuersParts extends Required<Pick<AccessTokenRules, 'certificates' | 
 /** Reads the issuers. Throws `TypeError` for an invalid list. */
 export function openIssuers(options: AnyServerOptions, given: Omit<IssuersParts, 'headers'>): Issuers {
   const { issuer, issuers = [], keys, jwksUri, insecure } = options;
-  const parts: IssuersParts = { ...given, headers: new LRUCache({ max: keptHeaders }) };
+  const parts: IssuersParts = { ...given, headers: new LRUCache({ maxSize: keptHeaders, sizeCalculation: () => 1 }) };
   if (issuer !== undefined) {
     const name = readIssuerName(issuer, insecure || jwksUri !== undefined);
     return openFixedIssuers(options, [omitUndefined({ issuer: name, keys, jwksUri, insecure })], parts);
