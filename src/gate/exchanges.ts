@@ -11,7 +11,7 @@ import { type RuleExchange, type Rules, RulesError } from './match/rules.ts';
 interface OpenedExchange extends GateExchange {
   /** Differs if the exchange, its issuer or a secret differ. */
   readonly key: string;
-  close(): void;
+  forget(): void;
 }
 
 type ExchangeMap = ReadonlyMap<string, OpenedExchange>;
@@ -47,7 +47,7 @@ export function createExchanges(metrics: Metrics) {
         return result instanceof Promise ? result.then(nameIt) : nameIt(result);
       },
       discard: (access, used) => exchange.discard(access, target, used),
-      close: exchange.close,
+      forget: exchange.forget,
     };
   };
 
@@ -67,9 +67,9 @@ export function createExchanges(metrics: Metrics) {
       }
       return opened;
     },
-    /** Closes the exchanges that these do not contain. */
+    /** Forgets the tokens of exchanges that these do not contain; their requests in flight go on. */
     adopt(next: ExchangeMap): void {
-      for (const [name, exchange] of current) if (next.get(name) !== exchange) exchange.close();
+      for (const [name, exchange] of current) if (next.get(name) !== exchange) exchange.forget();
       current = next;
     },
   };

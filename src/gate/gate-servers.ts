@@ -89,8 +89,9 @@ export function createGateServers(keySource: KeySource, cors?: GateCors) {
             gone = { hits: gone.hits + hits, misses: gone.misses + misses };
             server.close();
           }
-          for (const [name, { introspection }] of introspections) {
-            if (nextIntrospections.get(name)?.introspection !== introspection) introspection.close();
+          for (const [name, { introspection, leaveTo }] of introspections) {
+            const next = nextIntrospections.get(name)?.introspection;
+            if (next?.issuer === introspection.issuer && next !== introspection) leaveTo(next);
           }
           const added = [...opened].filter(([name]) => !keys.has(name));
           introspections = nextIntrospections;
@@ -182,6 +183,8 @@ interface OpenedIntrospection {
   /** Differs if the entry or the secret differ: a cached response belongs to the entry. */
   readonly key: string;
   readonly introspection: Introspection;
+  /** Passes later checks, also of open streams, to the introspection of a reload: the secret may have been replaced. */
+  readonly leaveTo: (next: Introspection) => void;
 }
 
 /** Opens the introspections by entry, and reuses those whose entry and secret have not changed. */
@@ -196,7 +199,7 @@ export function openIntrospections(
     const options = readIntrospectionOptions(entry.issuer, own);
     const key = JSON.stringify([entry, options]);
     const before = known.get(name);
-    opened.set(name, before?.key === key ? before : { key, introspection: openIntrospection(options) });
+    opened.set(name, before?.key === key ? before : { key, ...openIntrospection(options) });
   }
   return opened;
 }
@@ -206,9 +209,16 @@ export function readIntrospectionOptions(issuer: string, { clientSecretFile, ...
   return { ...rest, issuer, clientSecret: readSecretFile('clientSecretFile', clientSecretFile) };
 }
 
-function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Introspection {
+function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Omit<OpenedIntrospection, 'key'> {
   try {
-    return createIntrospection(options);
+    const own = createIntrospection(options);
+    let current: Introspection = own;
+    return {
+      introspection: { ...own, introspect: (...asked) => current.introspect(...asked) },
+      leaveTo(next) {
+        current = next;
+      },
+    };
   } catch (cause) {
     throw new RulesError(`The introspection of ${options.issuer} cannot be used: ${messageOf(cause)}`, { cause });
   }

@@ -367,6 +367,22 @@ describe('beside a proxy', () => {
       })
       .toBe('https://other.internal/');
   });
+
+  it('a changed exchange while a request awaits its token → 200', async () => {
+    let respond = () => {};
+    hold = new Promise((resolve) => {
+      respond = resolve;
+    });
+    const asked = authorizationOf('/orders/1', bearer(await sign('alice')));
+    await expect.poll(() => forms.length).toBe(1);
+    const loads = () => beside.logs.filter(({ event }) => event === 'rules_loaded').length;
+    const before = loads();
+    await beside.writeRules(writeRules({}, { audience: 'https://changed.internal/' }));
+    await expect.poll(loads, { timeout: 10_000 }).toBe(before + 1);
+    respond();
+    hold = undefined;
+    expect(await asked).toEqual([200, 'Bearer for-alice-1']);
+  });
 });
 
 /** The lines of a shipped configuration that copy Authorization, which are comments there. */

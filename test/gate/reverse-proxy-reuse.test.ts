@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { ok, open, type RawUpstream, sendRaw, soon, stage } from './proxied.ts';
+import { answerHeads, areGone, ok, open, type RawUpstream, sendRaw, soon, stage } from './proxied.ts';
 
 /** Bytes that a client must not receive as the response to its request. */
 const stray = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
@@ -104,4 +104,12 @@ describe.each([
       expect(upstream.arrivals).toHaveLength(2);
     });
   });
+});
+
+it('a request whose upstream is closed before it is forwarded → 200, and no connection stays', async () => {
+  const parts = await stage(answerHeads());
+  await sendRaw(parts.proxied.port, get);
+  parts.proxied.proxy.retire();
+  expect(await sendRaw(parts.proxied.port, get)).toMatch(/^HTTP\/1\.1 200 /);
+  await areGone(parts);
 });

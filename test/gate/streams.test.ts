@@ -1,11 +1,14 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { listen, stop } from '../../tools/shared/network.js';
+import { useFolder } from '../support/folder.ts';
 import { useGate } from '../support/gate-process.ts';
 import { sendLogout } from '../support/logout.ts';
 import { useTestProvider } from '../support/test-provider.ts';
@@ -99,10 +102,14 @@ async function openSocket(rule: string, value: string): Promise<WebSocket> {
 }
 
 /** Sends a request for an event stream, and waits for its first bytes. `all` resolves once the connection is closed. */
-async function openStream(target: string, value: string, { version = '1.1', method = 'GET', body = '' } = {}) {
+async function openStream(
+  target: string,
+  value: string,
+  { version = '1.1', method = 'GET', body = '', port = gate.port } = {},
+) {
   const length = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
   const socket = open(
-    gate.port,
+    port,
     `${method} ${target} HTTP/${version}\r\nHost: api.example\r\nAuthorization: Bearer ${value}\r\n${length}Connection: close\r\n\r\n${body}`,
   );
   opened.push(socket);
@@ -283,5 +290,59 @@ describe('an event stream', () => {
     expect(post.seen()).not.toMatch(/\r\n0\r\n\r\n$/);
     await logOut(session);
     expect(await post.all).toMatch(/\r\n0\r\n\r\n$/);
+  });
+});
+
+describe('an opaque token whose introspection gets another secret', async () => {
+  const file = join(useFolder(), 'secret');
+  const state = { secret: 'first', isActive: true, asked: 0, held: undefined as Promise<unknown> | undefined };
+  writeFileSync(file, state.secret);
+  provider.serve('/introspect', async (response) => {
+    const known = `Basic ${Buffer.from(`gate:${state.secret}`).toString('base64')}`;
+    const status = response.req.headers.authorization === known ? 200 : 401;
+    state.asked++;
+    await state.held;
+    response.writeHead(status, { 'content-type': 'application/json' });
+    const claims = { iss: provider.issuer, aud: provider.audience, sub: 'ann', exp: Math.floor(now()) + 300 };
+    response.end(JSON.stringify(state.isActive ? { active: true, ...claims } : { active: false }));
+  });
+  const introspection = {
+    ...{ endpoint: `${provider.issuer}introspect`, clientId: 'gate', clientSecretFile: file, maxSeconds: 1 },
+  };
+  const own = await useGate(
+    provider,
+    {
+      issuers: { idp: { issuer: provider.issuer, audience: provider.audience, introspection } },
+      rules: [rule('token')],
+    },
+    { UPSTREAM: upstream.url },
+  );
+  const replaceSecret = async (secret: string): Promise<void> => {
+    const loads = () => own.logs.filter(({ event }) => event === 'rules_loaded').length;
+    const before = loads();
+    writeFileSync(file, secret);
+    own.signal('SIGHUP');
+    await soon(() => expect(loads()).toBe(before + 1));
+    state.secret = secret;
+  };
+
+  it('while a request awaits it → 200', async () => {
+    const asked = state.asked;
+    let release = (): void => {};
+    state.held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const stream = openStream('/token/events', 'opaque-1', { port: own.port });
+    await soon(() => expect(state.asked).toBe(asked + 1));
+    await replaceSecret('second');
+    release();
+    expect((await stream).seen()).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('while a stream is open → it ends once the token is not active', async () => {
+    const stream = await openStream('/token/events', 'opaque-2', { port: own.port });
+    await replaceSecret('third');
+    state.isActive = false;
+    expect(await stream.all).toMatch(/\r\n0\r\n\r\n$/);
   });
 });

@@ -39,6 +39,7 @@ export function openExchange(
   const exchange = createCachedExchange(request, cache, onExchange);
   const fair = createFairCalls(limitCalls(maxCalls, timeoutSeconds));
   const prefix = cache.open();
+  const forget = (): void => cache.close(prefix);
   const inFlight = new Map<string, Promise<Result>>();
   /** The last entry of each verified token: the runtime finds an object faster than a string. */
   const recent = new WeakMap<object, { target: PreparedTarget; entry: ExchangeEntry; result: Result; until: number }>();
@@ -96,9 +97,11 @@ export function openExchange(
       cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time });
       return true;
     },
+    /** Drops what is cached. Requests in flight go on. */
+    forget,
     close(): void {
       close();
-      cache.close(prefix);
+      forget();
     },
   };
 }

@@ -255,8 +255,10 @@ async function createPool(open: () => Socket, awaitOpen: (socket: Socket) => Pro
       discard(pooled);
     },
     discard,
+    /** Ends every client. A request that was being decided meanwhile gets a new one. */
     close(): void {
       for (const pooled of all) discard(pooled);
+      idle.length = 0;
     },
   };
 }
