@@ -84,7 +84,7 @@ export function createHttpServer(options: HttpServerOptions) {
   const intake = createIntake(options.peers);
   const sockets = new Set<Socket>();
   const clients = new Set<ClientConnection>();
-  /** Connections in their TLS handshake, by client: Node reports its end with another socket. */
+  /** Connections in their TLS handshake, by client: Node reports its end with another socket. Clients of a unix socket have no names. */
   const handshakes = new Map<string, { readonly socket: Socket; readonly peer: PeerUse; readonly openedAt: number }>();
   let whenNone = (): void => {};
 
@@ -121,15 +121,14 @@ export function createHttpServer(options: HttpServerOptions) {
       if (sockets.size === 0) whenNone();
     });
     if (createTlsServer === undefined) serve(socket, peer);
-    else handshakes.set(client, { socket, peer, openedAt: performance.now() });
+    else if (remoteAddress !== undefined) handshakes.set(client, { socket, peer, openedAt: performance.now() });
   });
   if (createTlsServer !== undefined) {
     acceptor.on('secureConnection', (socket: Socket) => {
       const client = nameClient(socket);
       const handshake = handshakes.get(client);
       handshakes.delete(client);
-      if (handshake === undefined) socket.destroy();
-      else serve(socket, handshake.peer);
+      serve(socket, handshake?.peer ?? intake.find(undefined));
     });
     acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error));

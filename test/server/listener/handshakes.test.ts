@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { useFolder } from '../../support/folder.ts';
 import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 
 let certificates: TestCertificates;
@@ -60,4 +63,24 @@ describe('a connection that never comes to TLS', () => {
     for await (const chunk of socket.setEncoding('latin1')) answer += chunk;
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   });
+});
+
+const folder = useFolder();
+
+it('handshakes over a unix socket at the same time → each client gets its response', async () => {
+  const { ca, cert, key } = certificates;
+  const path = join(folder, 'socket');
+  const own = await listen({
+    onRequest: ({ url }, outgoing) => void outgoing.end(url),
+    ...{ host: `unix:${path}`, port: 0, keepAlive: 5, errorBody: errorBodyFormats.detail },
+    createTlsServer: (options) => createServer({ ...options, cert, key }),
+  });
+  onTestFinished(() => own.close(0));
+  const answers = ['/1', '/2', '/3'].map((target) => {
+    const socket = connectTls({ socket: connect(path), ca, host: 'localhost' });
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    return text(socket).catch(String);
+  });
+  const bodies = (await Promise.all(answers)).map((answer) => answer.slice(answer.lastIndexOf('\n') + 1));
+  expect(bodies).toEqual(['/1', '/2', '/3']);
 });
