@@ -28,10 +28,13 @@ const gauges: readonly Parameters<Metrics['gauge']>[] = [
   ['nodejs_heap_size_used_bytes', 'Used heap.', () => process.memoryUsage().heapUsed],
 ];
 
-export function registerProcessMetrics(metrics: Metrics): void {
+/** Registers the metrics of the process. Returns the function that ends their measurements. */
+export function registerProcessMetrics(metrics: Metrics): () => void {
   for (const gauge of gauges) metrics.gauge(...gauge);
-  registerCollections(metrics);
-  registerLag(metrics);
+  const ends = [registerCollections(metrics), registerLag(metrics)];
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 export function registerServiceMetrics(metrics: Metrics, log: Log): void {
@@ -70,7 +73,7 @@ export function readDescriptorLimit(): number | undefined {
   return limit === undefined ? undefined : Number(limit);
 }
 
-function registerCollections(metrics: Metrics): void {
+function registerCollections(metrics: Metrics): () => void {
   const seconds = metrics.counter('nodejs_gc_seconds_total', 'Time spent in garbage collection, by kind.');
   const kinds = new Map([
     [constants.NODE_PERFORMANCE_GC_MINOR, seconds.series('{kind="minor"}')],
@@ -85,10 +88,11 @@ function registerCollections(metrics: Metrics): void {
     }
   });
   observer.observe({ entryTypes: ['gc'] });
+  return () => observer.disconnect();
 }
 
 /** Each part of the window has its own percentile, so that a read does not reset the window of another reader. */
-function registerLag(metrics: Metrics): void {
+function registerLag(metrics: Metrics): () => void {
   const delay = monitorEventLoopDelay({ resolution: lagResolution });
   delay.enable();
   const readPart = (): number => {
@@ -96,11 +100,15 @@ function registerLag(metrics: Metrics): void {
     return Number.isFinite(p99) ? Math.max(0, p99) : 0;
   };
   const parts: number[] = [];
-  setInterval(() => {
+  const timer = setInterval(() => {
     parts.push(readPart());
     if (parts.length > lagParts) parts.shift();
     delay.reset();
   }, lagPart).unref();
   const help = 'Delay of the event loop in the last minute, 99th percentile.';
   metrics.gauge('nodejs_eventloop_lag_p99_seconds', help, () => Math.max(readPart(), ...parts));
+  return () => {
+    clearInterval(timer);
+    delay.disable();
+  };
 }

@@ -26,7 +26,7 @@ interface ObservedOptions {
 /** Opens the parts of every command with a listener. Throws `StartFailure` if a file of the settings is unusable. */
 export function openServiceParts(options: ServiceOptions) {
   const { log, metrics, replay } = options;
-  registerProcessMetrics(metrics);
+  const endMeasurements = registerProcessMetrics(metrics);
   const { nonceOptions, describeIdentity, disguise } = openSecrets(options);
   const audit = openAudit(options);
   let draining = false;
@@ -66,6 +66,9 @@ export function openServiceParts(options: ServiceOptions) {
     drain: (): void => {
       draining = true;
     },
-    close: () => void audit?.close(),
+    close(): void {
+      endMeasurements();
+      void audit?.close();
+    },
   };
 }

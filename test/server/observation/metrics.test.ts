@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it, vi } from 'vitest';
 import { createMetrics, formatMetrics } from '../../../src/server/observation/metrics.ts';
+import { registerProcessMetrics } from '../../../src/server/observation/process-metrics.ts';
 
 /** Parses the text format into series, and fails on a line that is none. */
 function parse(text: string): ReadonlyMap<string, number> {
@@ -115,4 +118,20 @@ describe('gauge', () => {
     value = 2;
     expect(formatMetrics(metrics.snapshot())).toBe('# HELP cpu_total CPU.\n# TYPE cpu_total counter\ncpu_total 2\n');
   });
+});
+
+it('measurements of the process → end with their service', async () => {
+  const start = () => {
+    const metrics = createMetrics();
+    const end = registerProcessMetrics(metrics);
+    const read = () => parse(formatMetrics(metrics.snapshot())).get('nodejs_gc_seconds_total{kind="major"}');
+    return { end, read };
+  };
+  const [ended, running] = [start(), start()];
+  ended.end();
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  await vi.waitFor(() => expect(running.read()).toBeGreaterThan(0));
+  expect(ended.read()).toBe(0);
+  running.end();
 });
