@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { failures } from '../../src/core/failures.ts';
+import { anyText } from '../support/any-text.ts';
 import { algs, boundToken, goodClaims, judge, judgeBearer, judgeProof, mint, prove } from './judging.ts';
 import { configureProperties } from './settings.ts';
 import { apply, changes, changesOf, encodeJson } from './token-texts.ts';
@@ -23,7 +24,7 @@ describe('generated requests', () => {
   });
 
   it('any header lines → a verdict', async () => {
-    const value = fc.string({ unit: 'binary', maxLength: 300 });
+    const value = anyText({ maxLength: 300 });
     const word = fc.constantFrom(
       'Bearer',
       'DPoP',
@@ -48,7 +49,7 @@ describe('generated requests', () => {
 
   it('any URL and method → a verdict', async () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      anyText(),
       fc.webUrl(),
       fc.webPath().map((path) => `http://a${path}`),
     );
