@@ -11,6 +11,7 @@ import { openGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { openService } from '../support/open-service.ts';
 import { readValidRules } from '../support/read-rules.ts';
+import { stall } from '../support/stall.ts';
 import { type TestProvider, useTestProvider } from '../support/test-provider.ts';
 import { open, sendRawFor } from './proxied.ts';
 
@@ -164,6 +165,18 @@ describe('as the proxy', async () => {
     socket.destroy();
     expect(String(head)).toMatch(/^HTTP\/1\.1 408 /);
     expect((await post(call('list'))).status).toBe(200);
+  });
+
+  it('a message arrives while this process stalls for longer than its time → passed on', async () => {
+    const message = JSON.stringify({ id: 1, method: 'tools/list' });
+    const head = await headOf(message.length);
+    const socket = open(gate.port, head.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'));
+    await once(socket, 'data');
+    socket.write(message);
+    stall(1200);
+    const [answer] = await once(socket, 'data');
+    socket.destroy();
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   it('a refused tool → challenge with every scope that the request needs, and the metadata, which the gate serves', async () => {

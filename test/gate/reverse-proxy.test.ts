@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { listen, stop } from '../../tools/shared/network.js';
 import { useFolder } from '../support/folder.ts';
+import { stall } from '../support/stall.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import {
   answerHeads,
@@ -663,6 +664,44 @@ describe('failures', () => {
     );
     expect(bodyOf(await sendRaw(proxied.port, bytes))).toMatch(/data: 1.*data: 2\n\n\r\n$/s);
     expect(proxied.cut).toEqual(['upstream_timeout']);
+  });
+
+  it.each(forms)('%s, its response arrives while this process stalls for longer → sent', async (_name, bytes) => {
+    const { proxied } = await stage(
+      (socket, arrived) => {
+        if (!/\r\n\r\n(?:hello)?$/.test(arrived)) return;
+        socket.write(ok);
+        stall(300);
+      },
+      { timeout: 0.1 },
+    );
+    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(200);
+  });
+
+  it.each(forms)('%s, the rest of its response arrives while this process stalls → sent', async (_name, bytes) => {
+    const { upstream, proxied } = await stage(
+      (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no'),
+      { timeout: 0.1 },
+    );
+    const client = open(proxied.port, bytes);
+    await once(client, 'readable');
+    for (const socket of upstream.sockets) socket.write('k');
+    stall(300);
+    expect(bodyOf(await text(client))).toBe('ok');
+  });
+
+  it('an upload arrives while this process stalls → forwarded', async () => {
+    const { proxied } = await stage(
+      (socket, arrived) => {
+        if (arrived.endsWith('hello')) socket.write(ok);
+        if (!arrived.endsWith('hell')) return;
+        client.write('o');
+        stall(300);
+      },
+      { uploadTimeout: 0.1 },
+    );
+    const client = open(proxied.port, lastPost.slice(0, -1));
+    expect(statusOf(await text(client))).toBe(200);
   });
 
   it.each(['Content-Length: 9', 'Transfer-Encoding: chunked'])(

@@ -84,7 +84,8 @@ export function collectBody(
     const finish = (): void => settle(Buffer.concat(held.chunks));
     const fail = (): void => settle(undefined);
     const expire = (): void => settle(new Refused('upload_timeout'));
-    const timer = maxMilliseconds === undefined ? undefined : setTimeout(expire, maxMilliseconds);
+    // After the reads, which the timers precede after a stall of this process.
+    const timer = maxMilliseconds === undefined ? undefined : setTimeout(() => setImmediate(expire), maxMilliseconds);
     incoming.on('data', take).on('end', finish).on('error', fail).on('close', fail);
   });
 }

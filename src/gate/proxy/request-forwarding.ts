@@ -1,6 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../core/refused.ts';
+import { createDeadline } from './deadline.ts';
 import { endsConnection, findHeaderActions, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
@@ -66,10 +67,10 @@ export function forwardByRequest(job: ForwardJob): void {
   let isComplete = false;
   const isUploading = (): boolean => !incoming.complete && !request.writableNeedDrain;
   writer.limit(isUploading);
-  const uploadDeadline = setTimeout(() => {
+  const uploadDeadline = createDeadline(upstream.uploadMilliseconds, () => {
     if (isUploading()) writer.fail(new Refused('upload_timeout'));
     else if (!incoming.complete) uploadDeadline.refresh();
-  }, upstream.uploadMilliseconds);
+  });
 
   request.on('drain', () => {
     writer.noteProgress();
@@ -114,7 +115,7 @@ export function forwardByRequest(job: ForwardJob): void {
   let stopUpload: (() => void) | undefined;
   const detach = (): void => {
     held?.release();
-    clearTimeout(uploadDeadline);
+    uploadDeadline.clear();
     stopUpload?.();
   };
   writer.onAbort(() => {

@@ -1,5 +1,6 @@
 import { Refused } from '../../core/refused.ts';
 import { discardRest, type HeaderList } from '../../server/http/exchange.ts';
+import { createDeadline, type Deadline } from './deadline.ts';
 import { EventBoundary } from './event-boundary.ts';
 import { endsConnection, formatLines, hasHeader, mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
 import type { Forwarding } from './request-head.ts';
@@ -50,7 +51,7 @@ export class ResponseWriter {
   #abort: ((error?: Error) => void) | undefined;
   /** Present for an event stream that ends with its token. */
   #stream: EventStream | undefined;
-  #deadline: NodeJS.Timeout | undefined;
+  #deadline: Deadline | undefined;
   /** True while the client takes no more. */
   #isPaused = false;
   #isUploading: (() => boolean) | undefined;
@@ -81,12 +82,12 @@ export class ResponseWriter {
   }
 
   #startDeadline(milliseconds: number): void {
-    clearTimeout(this.#deadline);
-    this.#deadline = setTimeout(() => {
+    this.#deadline?.clear();
+    this.#deadline = createDeadline(milliseconds, () => {
       // The client has its own time limit.
       if (this.#isPaused || this.#isUploading?.() === true) this.noteProgress();
       else this.fail(new Refused('upstream_timeout'));
-    }, milliseconds);
+    });
   }
 
   /** Restarts the time limit. */
@@ -243,7 +244,7 @@ export class ResponseWriter {
   /** Marks the response as over: it is complete, or the connection now has another protocol. */
   handOver(): void {
     this.#over = true;
-    clearTimeout(this.#deadline);
+    this.#deadline?.clear();
   }
 
   #stop(): void {

@@ -6,6 +6,7 @@ import { parseUpstream, type UpstreamAddress } from '../../core/http/upstream-ad
 import { Refused } from '../../core/refused.ts';
 import { codeOf } from '../../core/shown-text.ts';
 import type { UpstreamEntry } from '../match/rules.ts';
+import { createDeadline } from './deadline.ts';
 import { hasHeader } from './headers.ts';
 import type { Forwarding, RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
@@ -119,15 +120,15 @@ export async function openUpstream(options: UpstreamOptions) {
 function awaitOpen(socket: Socket, event: 'connect' | 'secureConnect', milliseconds: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const late = Object.assign(new Error('The upstream has not accepted the connection.'), { code: 'ETIMEDOUT' });
-    const deadline = setTimeout(() => socket.destroy(late), milliseconds);
+    const deadline = createDeadline(milliseconds, () => socket.destroy(late));
     socket.once(event, () => {
-      clearTimeout(deadline);
+      deadline.clear();
       resolve();
     });
     socket.on('error', reject);
     // The only event if it was discarded before.
     socket.once('close', () => {
-      clearTimeout(deadline);
+      deadline.clear();
       reject(new Error('The connection was closed.'));
     });
   });

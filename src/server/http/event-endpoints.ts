@@ -48,7 +48,8 @@ function createReadBody({ readClientAddress, uploadTimeout, peerShare }: EventLi
     const controller = new AbortController();
     const place = { peer: namePeer(readClientAddress(request, connection)), end: () => controller.abort() };
     places.take(place);
-    const timer = setTimeout(place.end, uploadTimeout * 1000);
+    // After the reads, which the timers precede after a stall of this process.
+    const timer = setTimeout(() => setImmediate(place.end), uploadTimeout * 1000);
     if (incoming.headers.expect !== undefined && incoming.httpVersion === '1.1') outgoing.writeContinue();
     try {
       return (await readNodeBytes(incoming, maxBytes, controller.signal))?.toString('utf8') ?? 413;

@@ -5,6 +5,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { stall } from '../../support/stall.ts';
 
 /** More than the kernel takes for a client that does not read, if so many are owed. */
 const large = 'x'.repeat(512 * 1024);
@@ -77,10 +78,6 @@ const expected = (count: number) => Array.from({ length: count }, (_, i) => `</$
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await setImmediate();
 }
-
-/** Lets nothing else run in this process, as on a busy host. */
-const stall = (milliseconds: number): unknown =>
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 
 describe('requests that are pipelined', () => {
   it('2,000 requests in one go from a client that reads → 2,000 responses, in order', async () => {
