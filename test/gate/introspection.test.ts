@@ -79,6 +79,29 @@ describe('opaque tokens at the gate', async () => {
   });
 });
 
+describe('a condition on a JWT that is introspected', async () => {
+  provider.serve('/introspect', (response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const { issuer: iss, audience: aud } = provider;
+    response.end(JSON.stringify({ active: true, iss, aud, sub: 'alice', exp: Date.now() / 1000 + 300, plan: 'free' }));
+  });
+  const introspection = {
+    ...{ endpoint: `${provider.issuer}introspect`, clientId: 'gate', clientSecretFile: secretFile, tokens: 'all' },
+  };
+  const gate = await useGate(provider, {
+    issuers: { main: { issuer: provider.issuer, audience: provider.audience, introspection } },
+    rules: [
+      { id: 'gold', path: '/gold', when: 'token.plan == "gold"' },
+      { id: 'free', path: '/free', when: 'token.plan == "free"' },
+    ],
+  });
+  it.each(['plain', '1e0', '1.0'])('reads the response, whatever the JWT has: jti %s', async (jti) => {
+    const headers = bearer(await provider.sign({ plan: 'gold', jti }));
+    const statuses = ['/free', '/gold'].map(async (path) => (await gate.ask({ path, ...headers })).status);
+    expect(await Promise.all(statuses)).toEqual([200, 403]);
+  });
+});
+
 it.each([
   ['missing', undefined],
   ['empty', '\n'],

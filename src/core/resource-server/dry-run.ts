@@ -119,7 +119,8 @@ async function walkRequest(walk: Walk, rules: JudgementRules, call: DryCall): Pr
   await walkWithdrawal(walk, rules, token);
   const confirmation = resultOf(walk, 'introspection') ?? resultOf(walk, 'confirmation');
   if (confirmation !== undefined) verifyBinding(confirmation, asRead, now);
-  const facts = { token, now, text, conditionCall: request.conditionCall };
+  const jwt = asked === undefined ? text : undefined;
+  const facts = { token, now, jwt, conditionCall: request.conditionCall };
   for (const policy of [token.verifiedBy.issuer.policy, call.policy]) {
     if (policy !== undefined) for (const step of await walkPolicy(policy, facts, isVerified(walk))) walk.add(step);
   }

@@ -83,7 +83,8 @@ export function createJudge(rules: JudgementRules): Judge {
       const proof = verifyBinding(token, call, seconds);
       if (proof instanceof Refused) return proof.attest(evidence);
 
-      const facts = { token, now: seconds, text, conditionCall: request.conditionCall };
+      const { conditionCall } = request;
+      const facts = { token, now: seconds, jwt: asked === undefined ? text : undefined, conditionCall };
       // The issuer's policy comes first. Its schema only checks: handlers get the claims of the route's schema.
       const judging = token.verifiedBy.issuer.policy?.judge(facts);
       const general = judging instanceof Promise ? await judging : judging;

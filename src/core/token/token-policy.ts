@@ -23,8 +23,8 @@ export interface PolicyFacts {
   readonly token: JudgedToken;
   /** Seconds since the epoch. */
   readonly now: number;
-  /** The compact JWT, or the opaque token. */
-  readonly text?: string;
+  /** The compact JWT that the claims are from; `undefined` if they are from an introspection response. */
+  readonly jwt?: string | undefined;
   /** The request as a condition of the gate's rules reads it. */
   readonly conditionCall?: object | undefined;
 }

@@ -62,7 +62,7 @@ export function compileCondition(text: string, { names, headers }: ConditionOpti
     tokens.set(claims, read);
     return read;
   };
-  const writeVariables = ({ token, now, text: jwt = '', conditionCall }: PolicyFacts) => {
+  const writeVariables = ({ token, now, jwt = '', conditionCall }: PolicyFacts) => {
     const call = conditionCall instanceof ConditionCall ? conditionCall : undefined;
     const lines = call && members.has('headers') ? readHeaders(call.request, headers) : new Map<string, string>();
     const request = new Map<string, Variables[string]>([['headers', lines]]);

@@ -245,7 +245,7 @@ it.each<readonly [string, boolean]>([
 ])('numbers as the token has them: %s → %s', (text, expected) => {
   const json =
     '{"int": 1, "dec": 1.0, "exp": 1E3, "deep": {"l": [2.00, 2]}, "s": "1.0", "big": 1.0000000000000000000, "sub": null}';
-  const facts = { ...factsOf({ claims: {} }), text: `e30.${Buffer.from(json).toString('base64url')}.c2ln` };
+  const facts = { ...factsOf({ claims: {} }), jwt: `e30.${Buffer.from(json).toString('base64url')}.c2ln` };
   const token = { ...facts.token, claims: parseClaims({}) };
   expect(compile(text).check.passes({ ...facts, token })).toBe(expected);
   expect(compile('has(token.sub)').check.passes({ ...facts, token })).toBe(false);
