@@ -75,10 +75,10 @@ export function createHttpServer(options: HttpServerOptions) {
     optimizeEmptyRequests: true,
   };
   const server = createServer(settings);
-  // A client that ends its side still gets its responses.
   const acceptor: NetServer = (createTlsServer ?? createNetServer)({
     noDelay: true,
-    allowHalfOpen: true,
+    // A client that ends its side still gets its responses. One that does so in its TLS handshake would not be noticed.
+    allowHalfOpen: createTlsServer === undefined,
     highWaterMark: socketBuffer,
   });
   const intake = createIntake(options.peers);
@@ -128,6 +128,7 @@ export function createHttpServer(options: HttpServerOptions) {
       const client = nameClient(socket);
       const handshake = handshakes.get(client);
       handshakes.delete(client);
+      socket.allowHalfOpen = true;
       serve(socket, handshake?.peer ?? intake.find(undefined));
     });
     acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
