@@ -29,6 +29,14 @@ const forms: Readonly<Record<string, (value: string) => string>> = {
   'a line of a log with its time': (value) => `12:00:01 DEBUG ${url} "Authorization: ${value}" sent`,
   'an error of nginx': (value) => `[debug] 7#7: *1 http header: "Authorization: ${value}", ${url}`,
   wget: (value) => `wget --header="Authorization: ${value}" ${url}`,
+  'a command in a string of JSON': (value) => JSON.stringify({ run: `curl -H "Authorization: ${value}" ${url}` }),
+  'a command as a string of JSON': (value) => JSON.stringify(`curl -H "Authorization: ${value}" ${url}`),
+  'bold Markdown': (value) => `${url} refuses\n**Authorization:** ${value}`,
+  'a table of Markdown': (value) => `${url}\n| Authorization | ${value} |`,
+  HTML: (value) => `<p>${url} <pre>Authorization: ${value}</pre>`,
+  'two lines of a browser, with an empty one': (value) => `:path\n\n/orders\nauthorization\n\n${value}\n${url}`,
+  'a file of requests with variables': (value) =>
+    `@host = https://api.example\n@sent=${value}\n\n### one\nGET {{host}}/orders\nAuthorization: {{ sent }}`,
   'lines of OkHttp': (value) => `--> GET ${url} http/1.1\nAuthorization: ${value}\n--> END GET`,
 };
 
@@ -44,6 +52,56 @@ describe('other text → the value of Authorization, unchanged', () => {
     ['C#', `c("${url}").Authorization = new AuthenticationHeaderValue("DPoP", "${token}"); Add("DPoP", "${proof}")`],
   ])('%s → the proof too', (_, text) => {
     expect(read(text)).toEqual([`DPoP ${token}`, proof, url]);
+  });
+
+  it.each(['.', '=', '..', ','])('a token and %j in quotation marks → unchanged', (end) => {
+    const sent = `Bearer ${token}${end}`;
+    expect(read(JSON.stringify({ authentication: { type: 'bearer', token: `${token}${end}` } }))).toEqual([
+      sent,
+      null,
+      undefined,
+    ]);
+    expect(read(`the answer has "access_token": "${token}${end}"`)).toEqual([sent, null, undefined]);
+  });
+
+  it.each([
+    ['a map of Go', (value: string) => `map[Accept:[*/*] Authorization:[${value}]]`],
+    ['YAML', (value: string) => `  - name: Authorization\n    value: ${value}\n`],
+    ['a quoted e-mail', (value: string) => `Hello,\n>> Authorization: ${value}\n>> Accept: */*`],
+    ['a token with its name', (value: string) => `type: ${value.replace(' ', '\ntoken: ')}\n`],
+  ])('%s, a token that ends with a dot → unchanged', (_, form) => {
+    expect(read(form(`Bearer ${token}.`))).toEqual([`Bearer ${token}.`, null, undefined]);
+  });
+
+  it.each([
+    ['Python', (value: string) => `token = "${value}"\nget("${url}", headers={"Authorization": f"Bearer {token}"})`],
+    ['C#', (value: string) => `var token = "${value}"; get("${url}"); Add("Authorization", $"Bearer {token}");`],
+  ])('%s, a string with a token → inserted only if nothing else is in the string', (_, form) => {
+    expect(read(form(token))).toEqual([`Bearer ${token}`, null, url]);
+    for (const value of [`${token}.`, `Token ${token}`, ` ${token}`]) expect(read(form(value))).toEqual(['unread']);
+  });
+
+  const bearer = [{ key: 'token', value: token, type: 'string' }];
+  it.each<[string, object]>([
+    ['Postman', { request: { method: 'GET', header: [], url, auth: { type: 'bearer', bearer } } }],
+    ['a collection of Postman', { auth: { type: 'bearer', bearer }, item: [{ request: { url, header: [] } }] }],
+    ['Insomnia', { method: 'GET', url, headers: [], authentication: { type: 'bearer', token } }],
+    ['Bruno', { method: 'GET', url, headers: [], auth: { mode: 'bearer', bearer: { token } } }],
+  ])('credentials in the export of %s → sent with Bearer', (_, request) => {
+    expect(read(JSON.stringify(request))).toEqual([`Bearer ${token}`, null, url]);
+    const doubled = JSON.stringify(request).replaceAll(token, `Bearer ${token}`);
+    expect(read(doubled)).toEqual([`Bearer Bearer ${token}`, null, url]);
+    expect(read(JSON.stringify(request).replaceAll(token, '{{token}}'))).not.toContain('Bearer {{token}}');
+  });
+
+  it.each(['"…"', '“…”', '`…`'])('a value in the marks %s → without them', (marks) => {
+    for (const value of [`Bearer ${token}`, `Bearer Bearer ${token}`, 'Basic YTpi']) {
+      expect(read(marks.replace('…', value))).toEqual([value, null, undefined]);
+    }
+  });
+
+  it('a request of HTTP/2 → https, because browsers and tools use it over TLS only', () => {
+    expect(read(`GET /orders HTTP/2\nHost: api.example\nAuthorization: x`)).toEqual(['x', null, url]);
   });
 
   it('a value → a note says what was taken', () => {

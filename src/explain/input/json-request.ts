@@ -19,8 +19,21 @@ function readHeaders(value: unknown): readonly HeaderLine[] | undefined {
   });
 }
 
-/** Reads a request: an object with headers, and a method or a URL. */
-function readRequestObject(object: JsonObject): CallInput | undefined {
+/** Reads the credentials of Postman, Insomnia and Bruno, which are in other members than the headers. */
+function readBearer(auth: JsonObject): readonly HeaderLine[] {
+  const { type, mode = type, bearer, token = bearer, prefix, disabled } = auth;
+  const value = Array.isArray(token)
+    ? token.find((each) => isJsonObject(each) && each['key'] === 'token')?.value
+    : isJsonObject(token)
+      ? token['token']
+      : token;
+  // A value with a brace is a variable.
+  if (mode !== 'bearer' || disabled === true || typeof value !== 'string' || value.includes('{')) return [];
+  return [['Authorization', `${typeof prefix === 'string' && prefix !== '' ? prefix : 'Bearer'} ${value}`]];
+}
+
+/** Reads a request: an object with headers, and a method or a URL. `inherited` are the credentials of its collection. */
+function readRequestObject(object: JsonObject, inherited?: unknown): CallInput | undefined {
   const { headers, header = headers, method, url, uri = url, status } = object;
   const lines = readHeaders(header);
   const address = isJsonObject(uri) ? uri['raw'] : uri;
@@ -28,22 +41,25 @@ function readRequestObject(object: JsonObject): CallInput | undefined {
   if (typeof status === 'number' && typeof method !== 'string') return undefined;
   if (lines === undefined || (typeof method !== 'string' && typeof address !== 'string')) return undefined;
   // Postman and Insomnia write credentials here, in other members.
-  const isElsewhere = 'auth' in object || 'authentication' in object;
-  if (isElsewhere && joinHeader(lines, 'authorization') === null) return undefined;
+  const { auth = inherited, authentication = auth } = object;
+  const isElsewhere = authentication !== undefined && joinHeader(lines, 'authorization') === null;
+  const added = isElsewhere && isJsonObject(authentication) ? readBearer(authentication) : [];
+  if (isElsewhere && added.length === 0) return undefined;
   return {
     ...{ kind: 'curl', isDocument: true },
     method: typeof method === 'string' ? method.toUpperCase() : 'GET',
     url: typeof address === 'string' && URL.canParse(address) ? address : undefined,
-    headers: lines,
+    headers: [...lines, ...added],
   };
 }
 
-function findCandidates(value: unknown, depth = 0): readonly CallInput[] {
+function findCandidates(value: unknown, inherited?: unknown, depth = 0): readonly CallInput[] {
   if (depth > maxDepth || typeof value !== 'object' || value === null) return [];
-  const own = isJsonObject(value) ? readRequestObject(value) : undefined;
+  const own = isJsonObject(value) ? readRequestObject(value, inherited) : undefined;
+  const auth = (isJsonObject(value) ? value['auth'] : undefined) ?? inherited;
   return [
     ...(own === undefined ? [] : [own]),
-    ...Object.values(value).flatMap((each) => findCandidates(each, depth + 1)),
+    ...Object.values(value).flatMap((each) => findCandidates(each, auth, depth + 1)),
   ];
 }
 

@@ -1,21 +1,24 @@
 import { type CallInput, type HeaderLine, type Input, type UnreadInput, unread } from './input.ts';
 import { findDescription } from './response.ts';
 
-/** Characters between the name of a header and its value: quotes, separators, calls, a member `value`. */
+/**
+ * Characters between the name of a header and its value: quotes, separators, calls, a member `value`, Markdown, and the prefix
+ * of a string in Python and C#.
+ */
 const gap =
-  /["'`\\\])]*(?:\s{0,20}(?:[:=,]|=>)>?\s{0,20}|\s{1,40}(?=["'`]?value))(?:["'`]?value["'`]?\s{0,9}[:=]\s{0,9})?\[?\s{0,9}/y;
+  /["'`\\\])*]*(?:\s{0,20}(?:[:=,|]|=>)>?\*{0,2}\s{0,20}|\s{1,40}(?=["'`]?value))(?:["'`]?value["'`]?\s{0,9}[:=]\s{0,9})?\[?\s{0,9}(?:[bfru$@]{1,2}(?=["']))?/iy;
 /** Arguments of a class for credentials, as in C#. */
 const constructed = /\(\s*["'](\w+)["']\s*,\s*(?:["']([^"'\n]*)["'])?/y;
 const quoted = /(\\{0,9})(["'`])((?:(?!\1\2)[^\r\n]){0,20000})\1\2(\s*[+.]\s*\w)?/y;
 /** Schemes, then one word. */
-const bare = /(?:(?:bearer|dpop|basic|token|jwt|oauth):? +)*[^\s"'`\\,;)\]}]+/iy;
+const bare = /(?:(?:bearer|dpop|basic|token|jwt|oauth):? +)*(?:(?!<\/|: )[^\s"'`\\,;)\]}])+/iy;
 const names = /(?:(?<![\w-])|(?<=\\n))(?:(?:HTTP_)?authorization|dpop|AuthenticationHeaderValue)(?![\w-])/gi;
 /** Before a name in a comment of a program or a file. */
 const comment = /(?:\/\/|#)\s{0,3}["'`]?$/;
 const proofForm = /^ey[\w-]+\.[\w-]+\.[\w-]+$/;
 const variable = /\$(?:[{\w(]|$)|\{\{|^\{|\s\{\w*\}$|^(?:bearer|dpop)?\s*%\w+%?$/i;
 const namedToken =
-  /(?<![\w-])(access_?token|id_?token|token|jwt)["'`\\]*\s{0,9}[:=]\s{0,9}["'`\\]*(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
+  /(?<![\w-])(access_?token|id_?token|token|jwt)["'`\\]*\s{0,9}[:=]\s{0,9}(?:["'`\\]+(ey[\w-]+\.[\w-]+\.[^\s"'`\\]*)|(ey[\w-]+\.[\w-]+\.[^\s"'`\\<>&#,;)\]}]*))/gi;
 const anyToken = /(?<![\w.-])ey[\w-]+\.ey[\w-]+\.[\w-]+/g;
 const methodForm =
   /\bmethod["']?(?:\s*[:=]\s*|\s+)["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"|\b(get|head|post|put|patch|delete) ['"]?https?:/i;
@@ -58,7 +61,7 @@ export function readOtherText(text: string): Input {
   if (value !== undefined) {
     const [token] = tokens;
     const isInserted = variable.test(value);
-    if (isInserted && (token === undefined || tokens.size > 1)) return inserted;
+    if (isInserted && (token === undefined || tokens.size > 1 || !isEntire(text, token))) return inserted;
     const headers = found.filter(([name], index) => found.findIndex(([each]) => each === name) === index);
     const sent = headers.map(([name, each]): HeaderLine => {
       return name === 'Authorization' && isInserted ? [name, `${/^\w*/.exec(each)?.[0] ?? ''} ${token}`] : [name, each];
@@ -73,7 +76,9 @@ export function readOtherText(text: string): Input {
     return { ...readTarget(text), headers: [['Authorization', quotedValue]], repairs: [takenBearer] };
   }
   const uses = [...text.matchAll(namedToken)].filter(({ index }) => !inCookie.test(lineBefore(text, index)));
-  const named = new Map(uses.map(([, name = '', token = '']) => [name.toLowerCase(), token]));
+  const named = new Map(
+    uses.map(([, name = '', quotedToken, token = quotedToken ?? '']) => [name.toLowerCase(), token]),
+  );
   const [only] = new Set(named.values());
   const token = named.get('access_token') ?? named.get('accesstoken') ?? only;
   if (token !== undefined) {
@@ -86,6 +91,13 @@ export function readOtherText(text: string): Input {
   }
   if (tokens.size > 0) return tokens.size > 1 ? severalTokens : unnamed;
   return readStatus(text) ?? unknownText;
+}
+
+/** Reports whether a token is an entire value: nothing is between it and a quotation mark, a separator or white space. */
+function isEntire(text: string, token: string): boolean {
+  const at = text.indexOf(token);
+  const [before, after] = [text.charAt(at - 1), text.charAt(at + token.length)];
+  return /["'`]/.test(after) ? before === after : /^[\s;,)\]}&<]?$/.test(after);
 }
 
 /** The part of its line before this index, at most 2,000 characters. */
@@ -131,12 +143,12 @@ function readValue(text: string, at: number, before: string) {
   const end = isInside ? before : '\n';
   if (isInside || isLine) {
     const [value = ''] = text.slice(from, from + maxValue).split(end, 1);
-    return { text: value.replace(/\[?\\[rn][\s\S]*$/, '').trim(), end: from + value.length };
+    const sent = value.replace(/(?:\[?\\[rn]|<\/\w)[\s\S]*$/, '');
+    // In a string of JSON, the quotation mark is escaped.
+    return { text: (isInside ? sent.replace(/\\{1,9}$/, '') : sent).trim(), end: from + value.length };
   }
   const word = match(bare, from);
-  return word === null || word[0] === 'new'
-    ? undefined
-    : { text: word[0].replace(/[.:]+$/, ''), end: from + word[0].length };
+  return word === null || word[0] === 'new' ? undefined : { text: word[0], end: from + word[0].length };
 }
 
 /** Characters of a value that are read. */

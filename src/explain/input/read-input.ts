@@ -10,7 +10,7 @@ import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts'
 import { decodedPercent, decodePercent, jwtForm, type RepairedToken, repairToken } from './repair.ts';
 import { findDescription, isResponse, readResponse, readResponseBody } from './response.ts';
 
-const bearerValue = /^(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
+const bearerValue = /^(?!\w+\s*=\s*["'])(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
 const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
 /** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
@@ -21,10 +21,13 @@ const decodedToken = unread('This is a decoded token. Pipe in the encoded one: t
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches control characters
 const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
 const tokenLines = /^(?:ey[\w-]+\.[\w-]+\.[\w-]+\r?\n+)+(?=curl\s)/;
+/** The value of a header in quotation marks, which a chat may have turned. */
+const quotedValue = /^["'`“„‘]((?:bearer|dpop|basic|token|jwt|oauth):?[ \t][^"'`“”’\n]*)["'`“”’]$/i;
 /** A header, or its value, with nothing but credentials. */
 const credentialsOnly = /^(?:authorization: *)?(bearer|dpop)[ \t]*(\s*ey[\s\S]+)$/i;
 /** A prompt of cmd.exe, and an argument in the quotation marks of another shell. */
 const cmdQuotes = /^[a-z]:\\[^\n>]*>\s*curl\b[^\n"]* '/i;
+const variableLine = /^@([\w-]+)[ \t]*=[ \t]*(\S.*?)\s*$/gm;
 /** Lines that are all headers, and a header that requests have. */
 const headerLines = /^(?:(?:[<>] )?:?[a-z][a-z\d-]*:.*(?:\r?\n(?:[ \t].*)?)?)+$/i;
 const knownHeader =
@@ -78,6 +81,8 @@ function readKnown(text: string, entry: EntryChoice): Input {
 
 function readRequest(trimmed: string, entry: EntryChoice): Input {
   if (trimmed === '') return emptyInput;
+  const file = insertVariables(trimmed);
+  if (file !== undefined) return readRequest(file, entry);
   if (/^authorization(?:%3a|:(?:%20|\+))/i.test(trimmed)) {
     const decoded = decodePercent(trimmed.replaceAll('+', '%20'));
     const read = decoded === undefined ? emptyInput : readKnown(decoded, undefined);
@@ -103,7 +108,7 @@ function readRequest(trimmed: string, entry: EntryChoice): Input {
   if (isRawRequest(plain)) {
     const [request = '', ...responses] = plain.split(/\r?\n(?=HTTP\/\d)/);
     const answer = traced === undefined ? responses.at(-1) : findTracedResponse(trimmed);
-    const read = readRawRequest(request, traced === undefined ? 'http' : schemeOfTrace(trimmed));
+    const read = readRawRequest(request, schemeOfTrace(traced === undefined ? `> ${request}` : trimmed));
     return answer === undefined || !('headers' in read) ? read : { ...read, response: readResponse(answer) };
   }
   // The response of a token endpoint has a token.
@@ -115,8 +120,23 @@ function readRequest(trimmed: string, entry: EntryChoice): Input {
   if (knownHeader.test(plain) && headerLines.test(plain)) {
     return { kind: 'authorization', headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
+  const [, unquoted] = quotedValue.exec(plain) ?? [];
+  if (unquoted !== undefined) {
+    const repaired = { id: 'quotation_marks', note: 'removed quotation marks around the value' };
+    return { kind: 'authorization', headers: [['Authorization', unquoted]], repairs: [repaired] };
+  }
   if (bearerValue.test(plain)) return { kind: 'authorization', headers: [['Authorization', plain]] };
   return readAround(plain) ?? describeToken(repairToken(plain) ?? { token: plain });
+}
+
+/** Inserts the variables of an .http file, whose lines have the form `@name = value`; `undefined` for other text. */
+function insertVariables(text: string): string | undefined {
+  const variables = new Map([...text.matchAll(variableLine)].map(([, name = '', value = '']) => [name, value]));
+  if (variables.size === 0) return undefined;
+  return text
+    .replace(variableLine, '')
+    .replace(/\{\{\s{0,9}([\w-]{1,100})\s{0,9}\}\}/g, (all, name: string) => variables.get(name) ?? all)
+    .trim();
 }
 
 function describeToken({ token, repairs }: RepairedToken, scheme = 'Bearer'): Input {
@@ -168,7 +188,10 @@ function readOffsets(text: string): string | undefined {
 
 /** Joins a header and its value, which a browser copies as two lines. */
 function joinNames(text: string): string {
-  return text.replace(/^(authorization|dpop):?[ \t]*\r?\n[ \t]*(?=(?:bearer|dpop) |ey[\w-]+\.)/gim, '$1: ');
+  return text.replace(
+    /^(authorization|dpop):?[ \t]*\r?\n(?:\r?\n)?[ \t]*(?=(?:bearer|dpop|basic|token|jwt|oauth):? |ey[\w-]+\.)/gim,
+    '$1: ',
+  );
 }
 
 /** The response in the output of `curl -v`, from its status line on. */
