@@ -184,8 +184,9 @@ describe('as the proxy', () => {
     [403, 'invalid_target', 403, { reason: 'exchange_refused', error: 'invalid_target' }],
     [429, 'slow_down', 503, { reason: 'exchange_unavailable', kind: 'status', level: 'error' }],
     [400, 'invalid_request', 503, { reason: 'exchange_unavailable', level: 'error' }],
+    [400, { toString: 1 }, 503, { reason: 'exchange_unavailable', kind: 'status' }],
     [302, '', 503, { reason: 'exchange_unavailable', kind: 'redirect' }],
-  ])('%s %s → %s, the error in the log only', async (status, error, expected, line) => {
+  ])('%s %j → %s, the error in the log only', async (status, error, expected, line) => {
     answer = { status, body: () => ({ error, error_description: 'internal detail' }) };
     const response = await send(proxy.url, '/orders/1', { headers: bearer(await sign('alice')) });
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([expected, undefined]);

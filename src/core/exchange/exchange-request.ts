@@ -131,7 +131,7 @@ function readExchange({ status, value }: FetchedJson, subject: string) {
   }
   const { error } = value;
   if (refusing.has(error)) return new Refused('exchange_refused', { context: { error: String(error) } });
-  const [code = ''] = /^[\w.-]{1,64}$/.exec(String(error)) ?? [];
+  const [code = ''] = (typeof error === 'string' && /^[\w.-]{1,64}$/.exec(error)) || [];
   throw new ProviderError('status', { detail: `${status} ${code}`.trim() });
 }
 
