@@ -77,7 +77,7 @@ export function createHttpServer(options: HttpServerOptions) {
   const server = createServer(settings);
   const acceptor: NetServer = (createTlsServer ?? createNetServer)({
     noDelay: true,
-    // A client that ends its side still gets its responses. One that does so in its TLS handshake would not be noticed.
+    // A client that ends its side still gets its responses. In a TLS handshake its end would not be noticed.
     allowHalfOpen: createTlsServer === undefined,
     highWaterMark: socketBuffer,
   });
