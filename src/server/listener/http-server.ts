@@ -129,7 +129,9 @@ export function createHttpServer(options: HttpServerOptions) {
       const handshake = handshakes.get(client);
       handshakes.delete(client);
       socket.allowHalfOpen = true;
-      serve(socket, handshake?.peer ?? intake.find(undefined));
+      // Only a unix socket has no address of its own; the client of any other one has reset it.
+      if (handshake === undefined && socket.localAddress !== undefined) socket.destroy();
+      else serve(socket, handshake?.peer ?? intake.find(undefined));
     });
     acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error));

@@ -61,7 +61,6 @@ export async function openTls(context: ProcessContext): Promise<CreateTlsServer 
       ...{ ...options, ...material, ...clients },
       handshakeTimeout: handshakeSeconds * 1000,
       ALPNProtocols: ['http/1.1'],
-      allowHalfOpen: true,
     });
     if (tlsClientCa !== '') server.on('tlsClientError', noteFailure);
     const reload = (): void => {

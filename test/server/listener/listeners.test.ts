@@ -166,6 +166,18 @@ describe('addresses', () => {
     expect(await service.stop()).toBe(0);
   });
 
+  it.each(['', '\x16\x03\x01'])('a client that sends %j and ends → its connection too, uncounted', async (bytes) => {
+    const files = await writeFiles(`probed`, certificates);
+    const environment = { TLS_CERT: files.cert, TLS_KEY: files.key };
+    const service = await openVariant(findVariant('a'), provider, environment);
+    const client = connect(service.port, '127.0.0.1');
+    client.end(bytes).resume();
+    await once(client, 'close');
+    const { body } = await send(service.adminUrl ?? '', '/metrics');
+    expect(body).not.toContain('portcullis_malformed_requests_total{');
+    expect(await service.stop()).toBe(0);
+  });
+
   it('SIGUSR1 → ignored by every process: no debugger', async () => {
     const service = await startVariant(findVariant('a'), provider, {});
     await awaitReady(service);
