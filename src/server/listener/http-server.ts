@@ -129,7 +129,7 @@ export function createHttpServer(options: HttpServerOptions) {
       const handshake = handshakes.get(client);
       handshakes.delete(client);
       socket.allowHalfOpen = true;
-      // Only a unix socket has no address of its own; the client of any other one has reset it.
+      // Only a unix socket has no local address; the client of another one has reset the connection.
       if (handshake === undefined && socket.localAddress !== undefined) socket.destroy();
       else serve(socket, handshake?.peer ?? intake.find(undefined));
     });
