@@ -671,9 +671,9 @@ describe('failures', () => {
       (socket, arrived) => {
         if (!/\r\n\r\n(?:hello)?$/.test(arrived)) return;
         socket.write(ok);
-        stall(300);
+        stall(1200);
       },
-      { timeout: 0.1 },
+      { timeout: 1 },
     );
     expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(200);
   });
@@ -681,12 +681,12 @@ describe('failures', () => {
   it.each(forms)('%s, the rest of its response arrives while this process stalls → sent', async (_name, bytes) => {
     const { upstream, proxied } = await stage(
       (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no'),
-      { timeout: 0.1 },
+      { timeout: 1 },
     );
     const client = open(proxied.port, bytes);
     await once(client, 'readable');
     for (const socket of upstream.sockets) socket.write('k');
-    stall(300);
+    stall(1200);
     expect(bodyOf(await text(client))).toBe('ok');
   });
 
@@ -696,9 +696,9 @@ describe('failures', () => {
         if (arrived.endsWith('hello')) socket.write(ok);
         if (!arrived.endsWith('hell')) return;
         client.write('o');
-        stall(300);
+        stall(1200);
       },
-      { uploadTimeout: 0.1 },
+      { uploadTimeout: 1 },
     );
     const client = open(proxied.port, lastPost.slice(0, -1));
     expect(statusOf(await text(client))).toBe(200);
