@@ -61,7 +61,7 @@ const tokensUnavailable = saying(unavailable, 'Access tokens cannot be verified 
 export const failures = {
   // Credentials
   missing_credentials: none`An access token is required.
-    The client sent no Authorization header. Send "Authorization: Bearer <access token>"; check that no proxy strips the header.`,
+    The client sent no Authorization header. Send "Authorization: Bearer <access token>"; check that no proxy strips the header. A preflight (OPTIONS) has none: respond to it before authorization.`,
   unsupported_scheme: none`The authorization scheme is not supported.
     The Authorization header has a scheme other than Bearer or DPoP. Send "Authorization: Bearer <access token>": Basic credentials and API keys are not accepted here.`,
   bearer_not_accepted: about('dpopRequired', none)`A DPoP-bound access token is required.

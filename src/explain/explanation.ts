@@ -4,6 +4,7 @@ import type { ResourceRequest } from '../core/http/request.ts';
 import { omitUndefined } from '../core/option-members.ts';
 import { showText, showValue } from '../core/shown-text.ts';
 import type { ExplainedCheck } from './explained-check.ts';
+import { preflightOriginOf, type SettingLabels } from './facts.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';
 
@@ -103,12 +104,23 @@ const unserved = {
   405: 'The service responds with 405, because it serves GET and HEAD only. Correct the method.',
 } as const;
 
+/** Describes why the service does not serve a request, and the fix. */
+export function describeUnserved(
+  status: keyof typeof unserved,
+  request: ResourceRequest,
+  { cors }: SettingLabels,
+): string {
+  const origin = status === 405 ? preflightOriginOf(request) : null;
+  if (origin === null || cors === undefined) return unserved[status];
+  return `The service responds with 405 to this preflight, because no origin is allowed. Set ${cors.set(showText(origin))}.`;
+}
+
 /** Explains a request that the service does not serve. The checks of its token follow, as on a route that any valid token opens. */
 export function explainUnserved(
   status: keyof typeof unserved,
   { method, url }: ResourceRequest,
   { reason: _, status: __, ...rest }: Explanation,
-  fix: string = unserved[status],
+  fix: string,
 ): Explanation {
   const seen = showText(`${method} ${new URL(url).pathname}`);
   const check = { id: 'route', group: 'route', verdict: 'fail', seen, fix } as const;

@@ -30,7 +30,8 @@ export type RareSetting =
   | 'subject'
   | 'clientIds'
   | 'introspection'
-  | 'clientCertificate';
+  | 'clientCertificate'
+  | 'cors';
 
 /** Labels of the settings, for the messages of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
@@ -119,6 +120,12 @@ export function secretsOf({ headers, url }: ResourceRequest): readonly string[] 
   return [...values.flatMap((value) => value.split(/[\s.,;]+/)), ...query.split(/[?&=#]/)];
 }
 
+/** The origin of a preflight (Fetch Standard); `null` for every other request. */
+export function preflightOriginOf({ method, headers }: ResourceRequest): string | null {
+  const isPreflight = method === 'OPTIONS' && headers.get('access-control-request-method') !== null;
+  return isPreflight ? headers.get('origin') : null;
+}
+
 export function readForce(
   { rules, issuer, trusted: found }: Gathered,
   policy: Policy<unknown>,
@@ -155,6 +162,7 @@ export function readFacts(sight: Gathered, force: InForce, kind: InputKind) {
       }),
       claims: sight.claims ?? unverified.claims,
       proofClaims: sight.proofClaims ?? {},
+      preflightOrigin: preflightOriginOf(sight.call.request),
     },
     force,
     /** External URL of the request; `undefined` if it is not known. */

@@ -58,6 +58,9 @@ describe('the verdict', () => {
     expect(await status('/api/private', 'POST')).toEqual([1, 'refused', undefined, 405]);
     expect(await status('/api/%70rivate')).toEqual([1, 'refused', 'expired', 401]);
     expect(await status('/.well-known/oauth-protected-resource')).toEqual([0, 'admitted', undefined, undefined]);
+    const preflight =
+      'OPTIONS /api/private HTTP/1.1\nHost: api.example.test\nOrigin: https://app.example\nAccess-Control-Request-Method: GET\n\n';
+    expect((await run(preflight)).stdout).toMatch(/^ {2}fix {6}Set CORS_ORIGINS=https:\/\/app\.example\.$/m);
     const { stdout } = await run(call('/api/none'));
     expect(stdout).toMatch(/^refused: The service responds with 404, because it has no such path\n/);
     expect(stdout).toMatch(/^also wrong: expired \d+ d .* ago$/m);

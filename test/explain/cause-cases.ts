@@ -43,6 +43,7 @@ export function makeFacts({ claims, header, ...given }: Difference): Facts {
       header: { alg: 'RS256', typ: 'at+jwt', kid: 'key-1', ...header },
       claims: { ...usual, ...claims },
       proofClaims: {},
+      preflightOrigin: null,
       ...rest,
     },
     force: {
@@ -234,7 +235,9 @@ export const causeCases: readonly CauseCase[] = [
   certain('token_in_other_header', 'missing_credentials', { ...noHeader, otherHeaders: [['X-Access-Token', jwt]] }, [
     noHeader,
   ]),
+  likely('preflight', 'missing_credentials', { ...noHeader, preflightOrigin: 'https://app.example' }, [noHeader]),
   likely('header_stripped', 'missing_credentials', noHeader, [
+    { ...noHeader, preflightOrigin: 'https://app.example' },
     { ...noHeader, cookie: `session=${jwt}` },
     { authorization: 'Bearer', token: '' },
     { ...noHeader, kind: 'authorization' },
@@ -318,6 +321,10 @@ export const causeCases: readonly CauseCase[] = [
     { header: { alg: 'HS256' } },
     { header: { alg: 'RS256' } },
     { header: {} },
+  ]),
+  likely('symmetric_algorithm', 'malformed_token', { header: { alg: 'none' }, token: jwt.replace(/[^.]*$/, '') }, [
+    { token: jwt.replace(/[^.]*$/, '') },
+    { header: { alg: 'HS256' }, token: jwt.replace(/[^.]*$/, '') },
   ]),
   likely('symmetric_algorithm', 'unsupported_alg', { header: { alg: 'HS256' } }, [
     { header: { alg: 'ES256' } },

@@ -15,7 +15,7 @@ const named = `
   symmetric_algorithm token_expired header_stripped token_in_other_header scheme_missing percent_encoded
   hidden_character scope_not_granted scope_with_commas scope_as_list claim_of_condition machine_token_without_sub
   algorithm_not_allowed bound_token_needs_dpop certificate_bound_token audience_is_scope other_audience
-  permission_not_granted
+  permission_not_granted preflight
 `.match(/\w+/g);
 
 describe('the list of causes', () => {

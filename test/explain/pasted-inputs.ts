@@ -175,6 +175,9 @@ const credentials: readonly PastedInput[] = [
     'a token that ends with dots': bearer(`${token.slice(0, 200)}...`),
     'a token without its last characters': token.slice(0, -20),
   }),
+  ...rows('preflight', likely, {
+    'a preflight': 'OPTIONS /orders HTTP/1.1\nOrigin: https://app.example\nAccess-Control-Request-Method: GET',
+  }),
   ...rows('header_stripped', likely, {
     'a request without its header': 'GET /orders HTTP/1.1\nHost: api.example',
     'a HAR without sensitive data': harOf([401, undefined], [200, mint({ aud: 'x:y' })]),
@@ -232,6 +235,7 @@ const otherTokens: readonly PastedInput[] = [
   }),
   ...rows('opaque_no_audience', likely, { 'an opaque token': 'kQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp' }),
   ...rows('symmetric_algorithm', likely, {
+    'a token of an emulator, not signed': `${encode({ alg: 'none' })}.${encode({ iss: issuer.issuer, sub: 'alice' })}.`,
     'a token signed with a secret': foreign(
       { iss: issuer.issuer, aud: issuer.audience },
       { alg: 'HS256', typ: 'JWT' },

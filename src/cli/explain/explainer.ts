@@ -14,6 +14,7 @@ import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { hasNonceOfIdToken } from '../../explain/causes/audience-causes.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import {
+  describeUnserved,
   type Explanation,
   explainOpenRoute,
   explainUnserved,
@@ -119,7 +120,8 @@ function createExplainer(parts: ServerParts): Explainer {
       const [policy, status] = typeof required === 'number' ? [undefined, required] : [required];
       const checked = { labels, domainHasScheme, ...options };
       const explanation = finish(await explain(server, request, policy, connection, checked));
-      if (status !== undefined) return explainUnserved(status, request, explanation);
+      if (status !== undefined)
+        return explainUnserved(status, request, explanation, describeUnserved(status, request, labels));
       return required === undefined ? leaveRequirements(explanation) : explanation;
     },
     opened,

@@ -32,6 +32,7 @@ export function labelRules(file: string, settings: Pick<Settings, 'variant'>): S
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
     algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
+    cors: member('cors', (value) => `{ "origins": [${JSON.stringify(value)}] }`),
   };
 }
 

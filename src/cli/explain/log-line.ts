@@ -70,7 +70,7 @@ function readLogFacts(reason: Reason, fields: LogLineInput['fields'], labels: Se
   return {
     seen: {
       ...{ kind: 'log-line', authorization: null, token: '', url: '', cookie: null, otherHeaders: [] },
-      ...{ header: {}, claims: {}, proofClaims: {} },
+      ...{ header: {}, claims: {}, proofClaims: {}, preflightOrigin: null },
       ...(value && {
         [value.in]: { [value.name]: value.as === 'time' ? readTime(received) : joinScopes(received, value.name) },
       }),

@@ -1,5 +1,11 @@
 import { showText } from '../../core/shown-text.ts';
-import { explainOpenRoute, explainUnserved, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
+import {
+  describeUnserved,
+  explainOpenRoute,
+  explainUnserved,
+  leaveCertificateOpen,
+  rankExplanation,
+} from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
@@ -51,5 +57,7 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions): Prom
   if (call.malformed !== undefined)
     return { ...shown, explanation: explainUnserved(400, request, explanation, call.malformed) };
   const isUnserved = typeof authorizer === 'number' && call.url !== undefined;
-  return { ...shown, explanation: isUnserved ? explainUnserved(authorizer, request, explanation) : explanation };
+  if (!isUnserved) return { ...shown, explanation };
+  const fix = describeUnserved(authorizer, request, options.labels);
+  return { ...shown, explanation: explainUnserved(authorizer, request, explanation, fix) };
 }

@@ -75,12 +75,24 @@ export const credentialCauses: readonly Cause[] = [
       },
   },
   {
+    id: 'preflight',
+    reasons: ['missing_credentials'],
+    meaning: 'The request is a preflight of a browser, which never has a token. The request after it was not sent.',
+    fix: 'Respond to preflights before authorization: in an application, the CORS middleware comes first.',
+    note: 'a preflight never has a token',
+    find: ({ seen: { preflightOrigin }, force: { labels } }) => {
+      if (preflightOrigin === null || labels.cors === undefined) return preflightOrigin !== null;
+      return { fix: labels.cors.set(showText(preflightOrigin)), or: 'add the origin to the list that is set' };
+    },
+  },
+  {
     id: 'header_stripped',
     reasons: ['missing_credentials'],
     meaning: 'The header was removed by a proxy, a redirect to another host, or an export without secrets.',
     fix: 'Send Authorization: Bearer <token>. If the client does, check proxies and redirects: one removes the header.',
     find: (facts) => {
-      const { authorization, kind, otherHeaders } = facts.seen;
+      const { authorization, kind, otherHeaders, preflightOrigin } = facts.seen;
+      if (preflightOrigin !== null) return undefined;
       const isElsewhere = queryPairs(facts).length + cookiePairs(facts).length + otherHeaders.length > 0;
       if (authorization !== null || isElsewhere || kind === 'token' || kind === 'authorization') return undefined;
       return {

@@ -94,12 +94,19 @@ export const keyCauses: readonly Cause[] = [
   },
   {
     id: 'symmetric_algorithm',
-    reasons: ['unsupported_alg'],
+    // The signature of an unsigned token is empty.
+    reasons: ['unsupported_alg', 'malformed_token'],
     meaning: 'The token is signed with a shared secret (HS256 and the like), or not signed at all.',
     fix: 'At the provider, set the signing algorithm of this API to RS256.',
     find: (facts) => {
-      const alg = textOf(facts.seen.header['alg']);
-      return /^(?:HS\d+|none)$/i.test(alg) && !isForeign(facts) && { note: `alg ${showText(alg)} is never accepted` };
+      const { token, header } = facts.seen;
+      const alg = textOf(header['alg']);
+      const isUnsigned = /^none$/i.test(alg);
+      if (!isUnsigned && (!/^HS\d+$/i.test(alg) || !/\.[^.]+\.[^.]+$/.test(token))) return undefined;
+      if (isForeign(facts)) return undefined;
+      const fix =
+        'Use a provider that signs. An emulator, such as the one of Firebase, does not: test with portcullis/testing.';
+      return { note: `alg ${showText(alg)} is never accepted`, ...(isUnsigned && { fix }) };
     },
   },
   {

@@ -85,6 +85,7 @@ export function labelSettings(
     externalUrl: label('externalUrl'),
     subject: label('subject'),
     clientCertificate: label('tlsClientCa'),
+    cors: label('corsOrigins'),
   };
 }
 
