@@ -122,8 +122,10 @@ export function isKeyFor({ kty, crv, alg }: JsonObject, algorithm: Algorithm): b
 }
 
 /** Imports a published JWK, with the algorithms it may verify. Returns the defect if it is unusable. Ignores `kid`. */
-export function importJwk(jwk: unknown): VerificationKey | JwkFlaw {
-  if (!isJsonObject(jwk)) return flaw('malformed', undefined);
+export function importJwk(published: unknown): VerificationKey | JwkFlaw {
+  if (!isJsonObject(published)) return flaw('malformed', undefined);
+  // Serializers of some providers write absent members as null.
+  const jwk: JsonObject = Object.fromEntries(Object.entries(published).filter(([, value]) => value !== null));
   const { use, key_ops: operations, alg } = jwk;
   const key = importPublicJwk(jwk);
   if ('why' in key) return key;

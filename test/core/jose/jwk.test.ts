@@ -172,6 +172,12 @@ describe('importJwk', () => {
     expect(importJwk(jwk)).toMatchObject({ key: expect.any(KeyObject), jwk });
   });
 
+  it('members that are null → as if they were absent', () => {
+    const read = importJwk({ ...rsaJwk, use: null, key_ops: null, alg: null, d: null, k: null });
+    expect(read).toMatchObject({ key: expect.any(KeyObject), jwk: rsaJwk });
+    expect(importJwk({ ...rsaJwk, n: null })).toMatchObject({ why: 'malformed', member: 'n' });
+  });
+
   it.each<[string, string, unknown]>([
     ['null', 'malformed', null],
     ['a broken key', 'rsa_too_small', { ...rsaJwk, n: 'AQ' }],
