@@ -5,18 +5,13 @@ import { readBytes } from '../core/outbound/outbound.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import { showText } from '../core/shown-text.ts';
 import { addResponse, explainResponse, formatResponse } from '../explain/explained-response.ts';
-import {
-  addNext,
-  type Explanation,
-  explainUnserved,
-  rankExplanation,
-  verdictStatuses,
-} from '../explain/explanation.ts';
+import { addNext, type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
 import { namesOf } from '../explain/facts.ts';
 import { readCall } from '../explain/input/explained-call.ts';
 import type { CallInput, Input } from '../explain/input/input.ts';
 import { emptyInput, readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
+import { explainUnserved } from '../explain/unserved.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { fail, UsageError } from './commands/failure.ts';
 import { type Flags, readTime } from './commands/flags.ts';

@@ -1,10 +1,8 @@
 import { findCheck, sectionOf } from '../core/checks.ts';
 import { failures, type Reason } from '../core/failures.ts';
-import type { ResourceRequest } from '../core/http/request.ts';
 import { omitUndefined } from '../core/option-members.ts';
-import { showText, showValue } from '../core/shown-text.ts';
+import { showValue } from '../core/shown-text.ts';
 import type { ExplainedCheck } from './explained-check.ts';
-import { preflightOriginOf, type SettingLabels } from './facts.ts';
 import type { Repaired } from './input/input.ts';
 import { formatInstant } from './shown-time.ts';
 
@@ -95,36 +93,6 @@ export function startExplanation(at: string, checks: readonly ExplainedCheck[] =
 export function explainOpenRoute(path: string, at = Date.now() / 1000): Explanation {
   const why = `the route ${path} is open to all: tokens are ignored`;
   return startExplanation(formatInstant(Math.floor(at)), [{ id: 'rule', group: 'rule', verdict: 'pass', why }]);
-}
-
-const unserved = {
-  400: 'The service responds with 400, because the target of the request is not a path. Correct the URL.',
-  404: 'The service responds with 404, because it has no such path. Correct the path.',
-  431: 'The service responds with 431, because the headers have more than 32 KiB. Send fewer of them, such as cookies.',
-  405: 'The service responds with 405, because it serves GET and HEAD only. Correct the method.',
-} as const;
-
-/** Describes why the service does not serve a request, and the fix. */
-export function describeUnserved(
-  status: keyof typeof unserved,
-  request: ResourceRequest,
-  { cors }: SettingLabels,
-): string {
-  const origin = status === 405 ? preflightOriginOf(request) : null;
-  if (origin === null || cors === undefined) return unserved[status];
-  return `The service responds with 405 to this preflight, because no origin is allowed. Set ${cors.set(showText(origin))}.`;
-}
-
-/** Explains a request that the service does not serve. The checks of its token follow, as on a route that any valid token opens. */
-export function explainUnserved(
-  status: keyof typeof unserved,
-  { method, url }: ResourceRequest,
-  { reason: _, status: __, ...rest }: Explanation,
-  fix: string,
-): Explanation {
-  const seen = showText(`${method} ${new URL(url).pathname}`);
-  const check = { id: 'route', group: 'route', verdict: 'fail', seen, fix } as const;
-  return { ...rest, verdict: 'refused', status, checks: [check, ...rest.checks] };
 }
 
 /** The fix of a reason, without its sentence about the log line: an explanation shows the facts of the line itself. */

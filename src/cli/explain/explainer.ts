@@ -14,10 +14,8 @@ import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { hasNonceOfIdToken } from '../../explain/causes/audience-causes.ts';
 import { type ExplainOptions, explain } from '../../explain/explain.ts';
 import {
-  describeUnserved,
   type Explanation,
   explainOpenRoute,
-  explainUnserved,
   leaveCertificateOpen,
   leaveRequirements,
   leaveUndecided,
@@ -31,6 +29,7 @@ import {
   textOf,
 } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
+import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { createFindAccess } from '../../serve/served.ts';
 import type { KeyPlace } from '../../server/keys/open-keys.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';

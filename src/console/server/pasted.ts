@@ -1,14 +1,9 @@
 import { showText } from '../../core/shown-text.ts';
-import {
-  describeUnserved,
-  explainOpenRoute,
-  explainUnserved,
-  leaveCertificateOpen,
-  rankExplanation,
-} from '../../explain/explanation.ts';
+import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
+import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
