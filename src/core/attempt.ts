@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers';
+
 /** Calls a function of the application. Returns its result; `undefined` for a promise or an error, which is ignored. */
 export function attempt<A extends readonly unknown[], T>(
   run: ((...args: A) => T) | undefined,
@@ -14,11 +16,14 @@ export function attempt<A extends readonly unknown[], T>(
   return undefined;
 }
 
-/** Settles like the promise or, after a number of seconds, like the result of `late`. */
+/**
+ * Settles like the promise or, after a number of seconds, like the result of `late`. What arrived while this process was busy
+ * is read first, and counts: after a stall the timers precede the reads.
+ */
 export async function limitTime<T>(promised: PromiseLike<T>, seconds: number, late: () => T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {
-    timer = setTimeout(() => resolve(late()), seconds * 1000);
+    timer = setTimeout(() => setImmediate(() => resolve(late())), seconds * 1000);
   });
   try {
     return await Promise.race([promised, deadline]);

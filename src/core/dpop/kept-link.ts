@@ -82,8 +82,5 @@ export class LateError extends Error {
 
 /** Returns the response, or rejects with `LateError` after the seconds. */
 export function limit<T>(response: Promise<T>, seconds: number): Promise<T> {
-  // A response that arrived while this process was busy is read first, and counts.
-  const refuse = (): Promise<never> =>
-    new Promise((_, reject) => setImmediate(reject, new LateError('Redis did not respond in time')));
-  return limitTime(response, seconds, refuse);
+  return limitTime(response, seconds, () => Promise.reject(new LateError('Redis did not respond in time')));
 }

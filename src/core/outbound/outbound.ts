@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 import { showUrl } from '../http/shown-url.ts';
 import { type JsonObject, parseJsonObject, withoutMark } from '../jose/json.ts';
 import type { OptionMembers } from '../option-members.ts';
@@ -93,7 +94,11 @@ export function createOutbound(
     if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;
-    const timer = setTimeout(() => controller.abort(timedOut(reading)), timeoutSeconds * 1000);
+    // After a stall of this process the timers precede the reads: a response that has arrived is read first.
+    const giveUp = (): void => {
+      if (inFlight.has(controller)) controller.abort(timedOut(reading));
+    };
+    const timer = setTimeout(() => setImmediate(giveUp), timeoutSeconds * 1000);
     inFlight.add(controller);
     const headers = {
       ...{ accept, 'user-agent': userAgent, ...given },

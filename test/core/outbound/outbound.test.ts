@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ByteStream, Fetch, FetchResponse } from '../../../src/core/outbound/http-client.ts';
-import { createOutbound, type Outbound, type OutboundOptions } from '../../../src/core/outbound/outbound.ts';
+import { createOutbound, type Outbound } from '../../../src/core/outbound/outbound.ts';
 import type { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import { version } from '../../../src/core/version.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
@@ -32,7 +32,7 @@ afterEach(() => {
 });
 afterAll(() => provider.close());
 
-function open(options: OutboundOptions = {}, connections?: number): Outbound {
+function open(options: Parameters<typeof createOutbound>[0] = {}, connections?: number): Outbound {
   const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options }, connections);
   outbounds.push(outbound);
   return outbound;
@@ -81,6 +81,21 @@ describe('a response over TLS', () => {
     provider.inject(fault);
     const call = open().fetchJson(provider.jwksUri, { ...limits, timeoutSeconds: 0.2 });
     expect(await failureOf(call)).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('a response that arrives while this process is busy for longer than its time → read', async () => {
+    const { setTimeout: wait } = globalThis;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const server = createHttpServer((_incoming, outgoing) => {
+      outgoing.end('{}');
+      // Timers that are due at the end of an iteration precede the reads of the next one.
+      wait(() => vi.advanceTimersByTime(limits.timeoutSeconds * 1000), 1);
+      for (const end = performance.now() + 2; performance.now() < end; );
+    });
+    const port = await openPort(server);
+    const { value } = await open({ insecure: true }).fetchJson(`http://127.0.0.1:${port}/`, limits);
+    expect(value).toEqual({});
   });
 
   it('a TLS handshake that does not end → network after 3 s, though more time is allowed', async () => {
