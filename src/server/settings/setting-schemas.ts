@@ -5,7 +5,7 @@ import { parseBaseUrl, parseTrust } from '../../core/http/external-url.ts';
 import { showUrl } from '../../core/http/shown-url.ts';
 import { canVerify } from '../../core/jose/jws.ts';
 import { isPlainHttps } from '../../core/outbound/https-address.ts';
-import { isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
+import { findDocumentPath, isDomain } from '../../core/resource-server/issuers/trusted-issuer.ts';
 
 export const hidden = '***';
 
@@ -111,9 +111,10 @@ export const domain = parsed((text) => {
 });
 
 /** The value of `iss` (RFC 8414 §2); empty if the domain gives it. Plain http only with the address of the keys. */
-export const issuerUrl = emptyOr(
-  (text) => /^https?:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text),
-);
+export const issuerUrl = emptyOr((text) => {
+  const isUrl = /^https?:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text);
+  return isUrl && findDocumentPath(text) === undefined;
+});
 
 export const keysUrl = emptyOr((text) => !/[\s\p{Cc}]/u.test(text) && isPlainHttps(text));
 

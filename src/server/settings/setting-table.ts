@@ -38,7 +38,7 @@ export const settingTable = {
       defaultValue: '',
       meaning:
         'The complete issuer, instead of the domain: any https URL, including one with a path; compared byte for byte with `iss`.',
-      fix: 'Set the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
+      fix: 'Set the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials, space or /.well-known.',
       redact: showUrl,
     },
     jwksUri: {

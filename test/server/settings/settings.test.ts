@@ -570,7 +570,8 @@ describe('ISSUER instead of the domain', () => {
     ...words(`
       id.example.test http://id.example.test/ HTTPS://id.example.test/ https:/id.example.test/ https://
       https:///realms https://id.example.test/?a=b https://id.example.test/#a https://user:password@id.example.test/
-      https://user@id.example.test/ https://id.example.test:99999/
+      https://user@id.example.test/ https://id.example.test:99999/ https://id.example.test/.well-known/jwks.json
+      https://id.example.test/realms/main/.well-known/openid-configuration
     `),
     ...['https://id.example.test/realms main', ' https://id.example.test/', 'https://id.example.test/\n'],
     ...['https://id.example.test/\0', 'https://id.example.test\\a'],

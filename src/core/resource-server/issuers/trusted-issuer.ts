@@ -137,9 +137,14 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!https:)[^/]+\//, 'an issuer with a path is written in full, as in https://idp.example/realms/main'],
 ];
 
+/** Finds the path of a document of the issuer, which `iss` never has; `undefined` if there is none. */
+export function findDocumentPath(issuer: string): string | undefined {
+  return /\/\.well-known\/[\w.-]*/i.exec(issuer)?.[0];
+}
+
 /** Throws `TypeError` for the URL of a document of the issuer: its tokens have the issuer without the well-known path. */
 function refuseDocumentUrl(issuer: string): void {
-  const [path] = /\/\.well-known\/[\w.-]*/i.exec(issuer) ?? [];
+  const path = findDocumentPath(issuer);
   if (path === undefined) return;
   throw new TypeError(
     `issuer: write the issuer without ${path.toLowerCase()}; it is the member issuer of its openid-configuration`,
