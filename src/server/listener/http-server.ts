@@ -15,7 +15,7 @@ export interface HttpServerOptions {
   readonly keepAlive: number;
   /** Form of the bodies for malformed requests, which do not reach the app. */
   readonly errorBody: ErrorBodyFormat;
-  readonly onMalformed?: (status: number) => void;
+  readonly onMalformed?: (status: number, error: NodeJS.ErrnoException, peer: string | undefined) => void;
   /** Called for each connection that is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void;
   /** Creates the server that accepts connections. Default: one without TLS. */
@@ -134,7 +134,7 @@ export function createHttpServer(options: HttpServerOptions) {
       else serve(socket, handshake?.peer ?? intake.find(undefined));
     });
     acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error));
+      if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error), error, socket.remoteAddress);
       // A response would wait for the end of the handshake, which may never come.
       socket.destroy();
     });
@@ -183,7 +183,8 @@ export function createHttpServer(options: HttpServerOptions) {
     if (goneCodes.has(error.code ?? '')) return void socket.destroy();
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
-    if (toClient(socket).breakOff(respond)) options.onMalformed?.(status);
+    const { remoteAddress } = toClient(socket).socket;
+    if (toClient(socket).breakOff(respond)) options.onMalformed?.(status, error, remoteAddress);
   });
   // Without a listener Node closes the connection itself, before the pending response is sent.
   server.on('connect', (_incoming, socket) => {

@@ -5,6 +5,7 @@ import type { Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
 import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
 import { observe, type WatchRequest } from '../observation/observe.ts';
+import { createReportProtocol } from '../observation/other-protocols.ts';
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
 import { receiveEvents } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -42,6 +43,7 @@ export function openServiceParts(options: ServiceOptions) {
     /** Adds log lines, spans and metrics to an app. */
     observe({ app, refuse, settings = options.settings, watch, findServer }: ObservedOptions) {
       const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
+      const reportProtocol = createReportProtocol(log);
       let connections = 0;
       metrics.gauge('portcullis_connections', 'Open connections of clients.', () => connections);
       registerServiceMetrics(metrics, log);
@@ -52,7 +54,10 @@ export function openServiceParts(options: ServiceOptions) {
           readClientAddress: createReadClientAddress(settings.trustProxy),
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
         }),
-        onMalformed: (status: number) => void malformed.series(`{status="${status}"}`).value++,
+        onMalformed: (status: number, error: NodeJS.ErrnoException, peer: string | undefined): void => {
+          malformed.series(`{status="${status}"}`).value++;
+          reportProtocol(error, peer);
+        },
         onConnection: (change: 1 | -1): void => {
           connections += change;
         },

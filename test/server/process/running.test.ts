@@ -148,6 +148,18 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     const malformed = (await readMetrics(service)).get('portcullis_malformed_requests_total');
     expect(malformed?.samples.get('{status="400"}')).toBe(1);
   });
+
+  it.each([
+    ['PROXY protocol', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['PROXY protocol', '\r\n\r\n\0\r\nQUIT\n'],
+    ['TLS', '\x16\x03\x01\x02\x00\x01'],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ])('%s → one log line with the fix, however often', async (protocol, bytes) => {
+    for (let i = 0; i < 2; i++) await exchange(service.port, bytes);
+    const isIts = (line: LogLine): boolean => line.event === 'protocol_not_served' && line['protocol'] === protocol;
+    const line = { level: 'warn', peer: expect.any(String), fix: expect.stringMatching(/\S/) };
+    await expect.poll(() => service.logs.filter(isIts)).toMatchObject([line]);
+  });
 });
 
 it('the log: one line a request with id, route, status, reason and duration; nothing secret in any', async () => {
