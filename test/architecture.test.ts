@@ -425,10 +425,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,802 lines; the console: 1929; all sources: at most 40,390', () => {
+  it('the core: at most 12,802 lines; the console: 1929; all sources: at most 40,401', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_802);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1929);
-    expect(count(() => true)).toBeLessThanOrEqual(40_390);
+    expect(count(() => true)).toBeLessThanOrEqual(40_401);
   });
 
   it('tests: at most 70,814 lines; tools: at most 11,768', () => {

@@ -1,9 +1,9 @@
 import type { ResourceRequest } from '../core/http/request.ts';
 import { Answer, type HeaderList } from '../server/http/exchange.ts';
+import { allowRequestedHeaders } from '../server/http/requested-headers.ts';
 
 const preflightHeaders: HeaderList = [
   ...['access-control-allow-methods', 'GET,HEAD'],
-  ...['access-control-allow-headers', 'Authorization,DPoP'],
   ...['access-control-max-age', '600'],
 ];
 const everyAnswer: HeaderList = [
@@ -23,7 +23,10 @@ export function createCors(origins: readonly string[]) {
     return answer.with(...everyAnswer, 'access-control-allow-origin', origin);
   };
   const preflight = new Answer(204, preflightHeaders, '');
-  return { allow, preflight: (request: ResourceRequest) => allow(preflight, request) };
+  return {
+    allow,
+    preflight: (request: ResourceRequest) => allow(preflight, request).with(...allowRequestedHeaders(request)),
+  };
 }
 
 const openPreflight = new Answer(

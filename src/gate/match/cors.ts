@@ -1,5 +1,6 @@
 import type { ResourceRequest } from '../../core/http/request.ts';
 import type { HeaderList } from '../../server/http/exchange.ts';
+import { allowRequestedHeaders, token } from '../../server/http/requested-headers.ts';
 
 export type GateCors = ReturnType<typeof createGateCors>;
 
@@ -12,8 +13,6 @@ export interface GateCorsOptions {
 // A response depends on the origin even if it does not allow it.
 const vary = ['vary', 'Origin'];
 const expose = ['access-control-expose-headers', 'WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id'];
-/** A method, or the name of a header (RFC 9110 §5.6.2). */
-const token = /^[\w!#$%&'*+.^`|~-]{1,2048}$/;
 
 export function createGateCors({ origins, credentials = false }: GateCorsOptions) {
   const allowed = new Set(origins);
@@ -32,12 +31,9 @@ export function createGateCors({ origins, credentials = false }: GateCorsOptions
     describe,
     /** Headers of a response to a preflight (Fetch Standard, CORS-preflight fetch). */
     describePreflight(request: ResourceRequest): HeaderList {
-      const read = (name: string): string => request.headers.get(`access-control-request-${name}`) ?? '';
-      const [method, headers] = [read('method'), read('headers')];
-      const isList = headers.length <= 2048 && headers.split(',').every((name) => token.test(name.trim()));
+      const method = request.headers.get('access-control-request-method') ?? '';
       const methods = token.test(method) ? ['access-control-allow-methods', method] : [];
-      const names = isList ? ['access-control-allow-headers', headers] : [];
-      return [...describe(request), ...methods, ...names, 'access-control-max-age', '600'];
+      return [...describe(request), ...methods, ...allowRequestedHeaders(request), 'access-control-max-age', '600'];
     },
   };
 }

@@ -116,7 +116,7 @@ describe.each(variants)('variant $name', (variant) => {
         method: 'OPTIONS',
         headers: [
           ...['Origin', origin, 'Access-Control-Request-Method', 'GET'],
-          ...['Access-Control-Request-Headers', 'authorization, dpop'],
+          ...['Access-Control-Request-Headers', 'authorization, dpop, traceparent'],
         ],
       });
 
@@ -124,7 +124,7 @@ describe.each(variants)('variant $name', (variant) => {
       const { status, headers } = await preflight('/api/private', ownOrigin);
       expect(status).toBe(204);
       expect(headers.get('access-control-allow-origin')).toBe(ownOrigin);
-      expect(headers.get('access-control-allow-headers')).toMatch(/^authorization, ?dpop$/i);
+      expect(headers.get('access-control-allow-headers')).toBe('authorization, dpop, traceparent');
       expect(headers.get('access-control-allow-methods')).toMatch(/^GET, ?HEAD$/);
       expect(headers.get('vary')).toMatch(/\borigin\b/i);
       expect(headers.has('access-control-allow-credentials')).toBe(false);
