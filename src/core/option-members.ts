@@ -30,7 +30,7 @@ export const isObject = (value: unknown): value is object => typeof value === 'o
 export const isFunction = (value: unknown): boolean => typeof value === 'function';
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 export const isTextList = (value: unknown): value is readonly [string, ...string[]] =>
-  Array.isArray(value) && value.length > 0 && value.every(isText);
+  Array.isArray(value) && value.length > 0 && [...value].every(isText); // `every` skips holes
 export const isWithin = (least: number, most: number) => (value: unknown) =>
   typeof value === 'number' && value >= least && value <= most;
 export const oneOf = (...values: readonly unknown[]): OptionCheck => [
@@ -38,9 +38,18 @@ export const oneOf = (...values: readonly unknown[]): OptionCheck => [
   `write ${values.join(' or ')}`,
 ];
 
-/** Throws `TypeError` for an unknown member: a misspelled one would silently change nothing. */
+/** Throws `TypeError` for an unknown member, and for an object of a class without any: both would silently change nothing. */
 export function checkMembers(what: string, value: object, known: readonly string[]): void {
+  if (!isObject(value) || !(isPlain(value) || known.some((name) => name in value))) {
+    throw new TypeError(`${what}: write an object with any of ${known.join(', ')}; await a promise first`);
+  }
   for (const name of Object.keys(value)) if (!known.includes(name)) throw refuseMember(what, name, known);
+}
+
+/** Reports whether an object has no class: its prototype is the one of objects, also of another realm, or absent. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /** Names of fewer letters are nearly each other. */

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import {
   answerAccessErrors as answerExpressErrors,
@@ -13,6 +14,7 @@ import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createGuard, PortcullisModule } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import { omitUndefined } from '../../src/core/option-members.ts';
+import { namedScopes } from '../../src/core/policy/checked-policy.ts';
 import {
   allOf,
   anyOf,
@@ -103,6 +105,25 @@ describe('an option that does not exist', () => {
 
   it.each([null, 7, 'a'])('%j in place of the options → TypeError', (odd) =>
     expect(() => createKeySet(odd as never)).toThrow(/^createKeySet: write the options as an object$/),
+  );
+});
+
+it('a policy or options of a class, and of another realm → read', () => {
+  const scopes = ['read'];
+  const policies = [
+    new (class {
+      get scopes() {
+        return scopes;
+      }
+    })(),
+    Object.create({ scopes }),
+    runInNewContext("({ scopes: ['read'] })"),
+    Object.assign(Object.create(null), { scopes }),
+  ];
+  for (const policy of policies) expect(namedScopes(policy)).toEqual(scopes);
+  for (const none of [{}, Object.create(null), runInNewContext('({})')]) expect(namedScopes(none)).toEqual([]);
+  expect(() => createExpressAuthorize(server, new Map() as object)).toThrow(
+    /^createAuthorize: write an object with any of/,
   );
 });
 

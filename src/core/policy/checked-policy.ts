@@ -65,7 +65,10 @@ function checkRequirements(
 ): CheckedPolicy {
   // A misspelled member would silently require nothing, and so would a variable that was never set.
   const known: readonly string[] = memberNames;
-  for (const name of Object.keys(policy)) if (!known.includes(name)) throw refuseMember('policy', name, known);
+  const names = Object.keys(policy);
+  for (const name of names) if (!known.includes(name)) throw refuseMember('policy', name, known);
+  // A promise has no members of its own.
+  if (names.length === 0) checkMembers('policy', policy, known);
   const checks: PolicyCheck[] = [];
   for (const name of memberNames) {
     const value = policy[name];

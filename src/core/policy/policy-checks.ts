@@ -182,7 +182,8 @@ function readStrings(name: string, value: unknown, grammar = scopeGrammar): read
   if (!Array.isArray(value) || value.length === 0) {
     throw new TypeError(`policy: ${name} must be a list with at least one string; leave it out to require none`);
   }
-  if (!value.every((each) => typeof each === 'string' && grammar.test(each))) {
+  // `every` skips holes.
+  if (![...value].every((each) => typeof each === 'string' && grammar.test(each))) {
     throw new TypeError(`policy: ${name} must have one string for each, without spaces and quotation marks`);
   }
   return [...value];

@@ -383,6 +383,15 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     ['read:messages', /write an object, as in/],
     [['read:messages'], /write an object, as in \{ scopes:/],
     [
+      Promise.resolve({ scopes: ['read:messages'] }),
+      /write an object with any of audience, scopes, .*; await a promise/,
+    ],
+    [new Map([['scopes', ['read:messages']]]), /write an object with any of audience, scopes/],
+    [new Request('https://api.test/'), /write an object with any of audience, scopes/],
+    [{ mode: 'all', policies: [{}, Promise.resolve({})] }, /write an object with any of audience, scopes/],
+    [{ acr: new Array(1) }, /acr must have one string for each/],
+    [{ scopes: new Array(1) }, /scopes must have one string for each/],
+    [
       { scope: 'read:messages' },
       /there is no scope; write any of audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims/,
     ],

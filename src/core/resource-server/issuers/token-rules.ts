@@ -2,6 +2,7 @@ import { readAlgorithms, type TokenAlg, tokenAlgs } from '../../jose/jws.ts';
 import {
   checkMembers,
   checkValues,
+  isObject,
   isText,
   isTextList,
   isWithin,
@@ -70,7 +71,7 @@ export type Recipients = { readonly clientIds: readonly string[] } | { readonly 
 export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
   checkValues(options, tokenRuleMembers);
   const { clockTolerance: both = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
-  const { exp, nbf } = typeof both === 'number' ? { exp: both, nbf: both } : both;
+  const { exp, nbf } = isObject(both) ? both : { exp: both, nbf: both };
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
   const mostNbf = typeof both === 'number' ? maxTolerance : maxNbfTolerance;
   if (!isWithin(0, maxTolerance)(exp) || !isWithin(0, mostNbf)(nbf)) {

@@ -97,8 +97,10 @@ export function hasTestIssuer({ issuers }: { readonly issuers?: unknown }): bool
 }
 
 function readKeys(keys: KeySet | JwkSet): KeySet {
-  if ('find' in keys && typeof keys.find === 'function') return keys;
-  if (!('keys' in keys)) throw new TypeError('keys: write a key set, or a JWK set: { keys: [...] }');
+  // An array has `find` and `keys` too.
+  if (!Array.isArray(keys) && 'find' in keys && typeof keys.find === 'function') return keys;
+  if (Array.isArray(keys) || !('keys' in keys))
+    throw new TypeError('keys: write a key set, or a JWK set: { keys: [...] }');
   try {
     return createStaticKeySet(keys);
   } catch (cause) {
