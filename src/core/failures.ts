@@ -108,7 +108,7 @@ export const failures = {
     iss is not equal to the trusted issuer, byte for byte. A domain means https://<domain>/, with the slash. Check which tenant, realm or region issued the token, and that the domain is written without https://.`,
   unknown_kid: unverifiable`The key set of the provider has no key with this kid, even after a refresh. The token comes from another provider or tenant, or its key was withdrawn. Get a new token from the trusted issuer.`,
   key_not_usable: unverifiable`The provider publishes the key of this kid for another use or algorithm (use, key_ops, alg, kty). Configure the provider to publish it for signatures with the alg of the token.`,
-  invalid_signature: unverifiable`The signature does not match the key. The token was changed, or another provider uses the same kid. Send the token unchanged, or get a new one from the trusted issuer.`,
+  invalid_signature: unverifiable`The signature does not match the key. The token was changed, or another provider uses the same kid. Send the token unchanged, or get a new one from the trusted issuer. If the provider replaced a key under its old kid, the new key is used after the next refresh (10 minutes, or max-age) or a restart.`,
 
   // Claims
   invalid_audience: about('audience', token)`The access token has an invalid audience.
