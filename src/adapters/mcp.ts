@@ -8,7 +8,7 @@ import { createOperationPolicies } from '../core/mcp/operation-policy.ts';
 import type { OperationMaps } from '../core/mcp/operation-table.ts';
 import { operationKinds, type ReadMessage } from '../core/mcp/operations.ts';
 import { createSdkError, type McpSdkVersion } from '../core/mcp/sdk-error.ts';
-import { checkMembers } from '../core/option-members.ts';
+import { checkMembers, checkValues, isFunction, isObject, type OptionCheck, oneOf } from '../core/option-members.ts';
 import { checkPolicy } from '../core/policy/checked-policy.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import { requireOwnServer } from '../core/resource-server/own-server.ts';
@@ -114,6 +114,7 @@ export interface McpBearerAuth {
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
   const { readClientAddress } = requireOwnServer('createMcpAuth', server);
   checkMembers('createMcpAuth', options, ['policy', 'onRefused', 'sdk', ...operationKinds, ...metadataMembers]);
+  checkValues(options, valueChecks);
   const { policy = {}, resource, authorizationServers, metadata: more, onRefused, sdk } = options;
   checkPolicy(policy);
   const operations = createOperationPolicies({ ...options, policy });
@@ -170,6 +171,13 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
     answerMetadata: ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname)),
   };
 }
+
+const entries: OptionCheck = [isObject, "write an object, as in { 'delete-*': { scopes: ['notes:write'] } }"];
+const valueChecks: Readonly<Record<string, OptionCheck>> = {
+  ...Object.fromEntries(operationKinds.map((kind) => [kind, entries])),
+  onRefused: [isFunction, 'write a function'],
+  sdk: oneOf(1, 2),
+};
 
 /** Describes the request of a verifier, which gets only the token. */
 function describeRequest(url: string, token: string): ResourceRequest {

@@ -1,4 +1,6 @@
-import { checkMembers } from '../core/option-members.ts';
+import { isThenable } from '../core/attempt.ts';
+import { isJsonObject } from '../core/jose/json.ts';
+import { checkMembers, checkValues, isText, type OptionCheck } from '../core/option-members.ts';
 import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
 import { requireOwnServer } from '../core/resource-server/own-server.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
@@ -34,6 +36,11 @@ export const metadataMembers = [
   'metadata',
 ] as const satisfies readonly (keyof MetadataOptions)[];
 
+const valueChecks: Readonly<Record<string, OptionCheck>> = {
+  scopesSupported: [(value) => Array.isArray(value) && [...value].every(isText), 'write a list of scopes'],
+  metadata: [(value) => isJsonObject(value) && !isThenable(value), 'write an object with members of the metadata'],
+};
+
 const methods = 'GET, HEAD, OPTIONS';
 const linked = new WeakMap<ResourceServer<RegisteredClaims>, string>();
 
@@ -58,6 +65,7 @@ export function openMetadata(server: ResourceServer<RegisteredClaims>, options: 
  * some clients request only that path (RFC 9728 §3.1).
  */
 export function createMetadataAnswers(options: MetadataOptions, where: 'its own path' | 'both paths') {
+  checkValues(options, valueChecks);
   const { resource, authorizationServers, scopesSupported = [] } = options;
   const url = readResource(resource);
   const path = metadataPath + url.pathname.replace(/\/$/, '');
@@ -103,8 +111,10 @@ function createAnswers(body: string): ReadonlyMap<string | undefined, MetadataAn
 
 function readResource(resource: string): URL {
   const url = readHttps('resource', resource);
-  // RFC 9728 §1.2: no fragment. A query is not supported in the well-known path.
-  if (/[?#]/.test(resource)) throw new TypeError('resource: write the URL without query and fragment');
+  // RFC 9728 §1.2: no fragment. A query is not supported in the well-known path. The metadata is public, a password is not.
+  if (/[?#\s]/.test(resource) || url.username !== '' || url.password !== '') {
+    throw new TypeError('resource: write the URL without query, fragment, user information and white space');
+  }
   return url;
 }
 

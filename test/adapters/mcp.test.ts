@@ -306,6 +306,10 @@ describe('invalid options → TypeError that names the fix', () => {
     ['a resource that is no URL', { resource: '/mcp' }, /resource: write an absolute https URL/],
     ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes must be a list/],
     ['no authorization server', { authorizationServers: [] }, /name at least one issuer/],
+    ['scopes as a string', { scopesSupported: 'a' } as object, /^scopesSupported: write a list of scopes/],
+    ['tools that are null', { tools: null } as object, /^tools: write an object, as in/],
+    ['a version of the SDK that does not exist', { sdk: 3 } as object, /^sdk: write 1 or 2/],
+    ['onRefused that is not a function', { onRefused: 'log' } as object, /^onRefused: write a function/],
   ])('%s', (_name, wrong, message) => {
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(TypeError);
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(message);

@@ -143,6 +143,13 @@ describe('invalid options → TypeError that names the fix', () => {
     ['a resource that is no URL', { resource: '/v1' }, /^resource: write an absolute https URL/],
     ['a resource over http elsewhere', { resource: 'http://api.test/' }, /^resource: .*http only for localhost/],
     ['a resource with a query', { resource: 'https://api.test/?a' }, /^resource: write the URL without query/],
+    ['a resource with a password', { resource: 'https://a:b@api.test/' }, /^resource: .*user information/],
+    ['a resource with a space before it', { resource: ' https://api.test/' }, /^resource: .*white space/],
+    ['scopes as a string', { scopesSupported: 'read' } as object, /^scopesSupported: write a list of scopes/],
+    ['scopes that are null', { scopesSupported: null } as object, /^scopesSupported: write a list of scopes/],
+    ['a scope that is a number', { scopesSupported: [5] } as object, /^scopesSupported: write a list of scopes/],
+    ['members as a string', { metadata: 'abc' } as object, /^metadata: write an object/],
+    ['members as a promise', { metadata: Promise.resolve({}) } as object, /^metadata: write an object/],
     ['no authorization server', { authorizationServers: [] }, /^authorizationServers: name at least one issuer/],
     [
       'an issuer by domain',

@@ -67,7 +67,7 @@ function checkRequirements(
   const known: readonly string[] = memberNames;
   const names = Object.keys(policy);
   for (const name of names) if (!known.includes(name)) throw refuseMember('policy', name, known);
-  // A promise has no members of its own.
+  // A promise has no members.
   if (names.length === 0) checkMembers('policy', policy, known);
   const checks: PolicyCheck[] = [];
   for (const name of memberNames) {
