@@ -1,3 +1,4 @@
+import { isThenable } from '../core/attempt.ts';
 import type { TokenRuleOptions } from '../core/resource-server/issuers/token-rules.ts';
 import type { IssuerRuleOptions, TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 
@@ -49,6 +50,7 @@ export function fillIn<const P extends ProviderPreset, const R extends IssuerRul
   values: PresetValues<P>,
   rules?: R,
 ): PresetIssuer<P, R> {
+  refusePromise(rules);
   const given = new Map(Object.entries<unknown>(values));
   const { jwksUri = '' } = preset;
   const names = [...`${preset.issuer} ${jwksUri}`.matchAll(placeholder)].map(([, name = '']) => name);
@@ -62,6 +64,11 @@ export function fillIn<const P extends ProviderPreset, const R extends IssuerRul
   if (!URL.canParse(issuer)) throw new TypeError(`${preset.name}: the values do not make an issuer`);
   const merged = { ...preset.rules, ...rules } as P['rules'] & R; // what is laid over is of the same type, or narrower
   return { issuer, ...(jwksUri !== '' && { jwksUri: fill(jwksUri) }), rules: merged };
+}
+
+/** Throws `TypeError` for a promise of rules, whose policy would be lost. */
+export function refusePromise(rules: unknown): void {
+  if (isThenable(rules)) throw new TypeError('rules: await the promise first');
 }
 
 /** The value is not repeated: it may be a secret that was pasted into the wrong field. */

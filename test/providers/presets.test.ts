@@ -627,6 +627,12 @@ describe('findTenants', () => {
     expect(second).toBe(first);
   });
 
+  it('a promise of rules, whose policy would be lost → TypeError', () => {
+    const rules = Promise.resolve({ audience: api, policy: { scopes: ['a'] } }) as object;
+    expect(() => providers.fillIn(providers.githubActions, {}, rules)).toThrow(/^rules: await the promise first$/);
+    expect(() => providers.findTenants(providers.auth0, () => true, rules)).toThrow(/^rules: await the promise first$/);
+  });
+
   it('a preset with one issuer for all → TypeError', () =>
     expect(() => providers.findTenants(providers.githubActions, () => true, { audience: api })).toThrow(/use fillIn/));
 });
