@@ -1,4 +1,4 @@
-import { isThenable } from '../attempt.ts';
+import { isThenable, limitTime } from '../attempt.ts';
 import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
 import type { ValidToken } from './access-token.ts';
@@ -13,12 +13,15 @@ export interface RevocableToken {
 }
 
 /**
- * Reports whether a valid token is revoked. Called at every request, after all other checks of the token. If it throws, rejects
- * or returns anything but `true` and `false`, the request gets 503 `revocation_unknown`.
+ * Reports whether a valid token is revoked. Called at every request, after all other checks of the token. If it throws, rejects,
+ * takes longer than 3 s or returns anything but `true` and `false`, the request gets 503 `revocation_unknown`.
  */
 export type IsRevoked = (token: RevocableToken) => boolean | Promise<boolean>;
 
 type Outcome = Refused | undefined;
+
+const timeoutSeconds = 3;
+const refuseLate = (): Promise<never> => Promise.reject(new Error(`isRevoked: no result within ${timeoutSeconds} s`));
 
 export interface WithdrawalStep {
   readonly id: 'revocation' | 'is_revoked';
@@ -38,7 +41,8 @@ export function createWithdrawalSteps(
       refuse({ claims, verifiedBy: { kid } }) {
         try {
           const answer: unknown = isRevoked({ claims, kid });
-          return isThenable(answer) ? Promise.resolve(answer).then(readAnswer, unknown) : readAnswer(answer);
+          if (!isThenable(answer)) return readAnswer(answer);
+          return limitTime(answer, timeoutSeconds, refuseLate).then(readAnswer, unknown);
         } catch (cause) {
           return unknown(cause);
         }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ProviderError } from '../../../src/core/outbound/provider-error.ts';
 import type { IssuerRequest } from '../../../src/core/resource-server/issuers/issuer-finder.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
@@ -267,6 +267,17 @@ describe('isRevoked', () => {
   ])('%s → %3$s', async (_name, isRevoked, outcome) =>
     expect(await judge(serve(isRevoked as IsRevoked), bearer(memory.token()))).toBe(outcome),
   );
+
+  it('a promise that never settles → revocation_unknown after 3 s', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const outcome = judge(
+      serve(() => new Promise(() => {})),
+      bearer(memory.token()),
+    );
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(await outcome).toBe('revocation_unknown');
+  });
 
   it('is called with the claims and the key, after the signature was checked', async () => {
     const isRevoked = vi.fn(async () => false);
