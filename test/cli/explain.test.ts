@@ -274,6 +274,20 @@ describe('settings that decide about few tokens', () => {
     });
   });
 
+  it('a range in TRUST_PROXY, X-Forwarded-* → undecided where it depends on the sender', async () => {
+    const token = await provider.sign();
+    const verdict = async (proto: string, trust: string): Promise<unknown> => {
+      const lines = [`X-Forwarded-Proto: ${proto}`, `Authorization: Bearer ${token}`];
+      const call = ['GET /api/private HTTP/1.1', 'Host: api.example.test', ...lines, '', ''].join('\n');
+      const { explanation } = await runJson(call, [], { ...settings(), TRUST_PROXY: trust });
+      return explanation.reason ?? explanation.verdict;
+    };
+    expect(await verdict('https, http', '10.0.0.0/8,::1')).toBe('undecided');
+    expect(await verdict('https', '10.0.0.0/8,::1')).toBe('admitted');
+    expect(await verdict('https, http', 'true')).toBe('bad_forwarded_header');
+    expect(await verdict('https, http', 'false')).toBe('admitted');
+  });
+
   it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: the input has no certificate', async () => {
     const environment = { ...settings(), TLS_CERT: 'a.pem', TLS_KEY: 'a.key', TLS_CLIENT_CA: 'ca.pem' };
     const cnf = { 'x5t#S256': 'A'.repeat(43) };

@@ -28,7 +28,9 @@ function post(
 }
 
 describe('text pasted into the console of serve', async () => {
-  const opened = await useConsole((environment) => openVariant(findVariant('a'), provider, environment));
+  const opened = await useConsole((environment) =>
+    openVariant(findVariant('a'), provider, { ...environment, TRUST_PROXY: '10.0.0.0/8' }),
+  );
   const { service, admin, cookie } = opened;
   await awaitReady(service);
   const sub = 'auth0|a-person-of-the-test';
@@ -81,6 +83,14 @@ describe('text pasted into the console of serve', async () => {
       { reason: 'invalid_audience' },
     ]);
     expect((await paste(`curl -d x ${service.url}/api/private`)).explanation).toMatchObject({ status: 405 });
+  });
+
+  it('X-Forwarded-* → undecided where it depends on the sender', async () => {
+    const token = await provider.sign({ sub });
+    const call = (proto: string): string =>
+      `GET /api/private HTTP/1.1\nHost: a.test\nX-Forwarded-Proto: ${proto}\nAuthorization: Bearer ${token}\n\n`;
+    expect((await paste(call('https, http'))).explanation?.verdict).toBe('undecided');
+    expect((await paste(call('https'))).explanation?.verdict).toBe('admitted');
   });
 
   it('token with repairs → they are named', async () => {

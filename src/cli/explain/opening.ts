@@ -6,11 +6,12 @@ import { readIssuerName } from '../../core/resource-server/issuers/trusted-issue
 import type { LocalService } from '../../dev/local-service.ts';
 import { readUnverified, textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
+import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import { areAbsent } from '../../server/settings/setting-report.ts';
-import { readSettings } from '../../server/settings/settings.ts';
+import { readSettings, type Settings } from '../../server/settings/settings.ts';
 import { CommandFailure, fail, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
 import { type Explainer, type KeyOptions, openKeys, openNamed, openNothing, openSettings } from './explainer.ts';
@@ -57,7 +58,7 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
     }
     // Loaded only for rules.
     const { openGate } = await import('./explained-gate.ts');
-    return openGate(gate.path, gate.settings, keys);
+    return leavePeerOpen(await openGate(gate.path, gate.settings, keys), gate.settings);
   }
   const [audience] = values.audience ?? [];
   const args = audience === undefined ? rest : [...rest, '--audience', audience];
@@ -69,7 +70,14 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
   }
   const { settings, effective } = requireValid(result);
   const labels = labelSettings(settings, effective);
-  return openSettings(settings, keys, local === undefined ? labels : labelDev(labels));
+  const opened = await openSettings(settings, keys, local === undefined ? labels : labelDev(labels));
+  return leavePeerOpen(opened, settings);
+}
+
+function leavePeerOpen(explainer: Explainer, { trustProxy }: Pick<Settings, 'trustProxy'>): Explainer {
+  const explain: Explainer['explain'] = (call) =>
+    explainForEachPeer(trustProxy, call, (connection) => explainer.explain({ ...call, connection }));
+  return { ...explainer, explain };
 }
 
 /** Without settings, opens the running `portcullis dev`; `undefined` if there is none, or its key did not sign the token. */

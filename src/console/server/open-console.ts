@@ -30,7 +30,7 @@ export function createOpenConsole(
       log: copyLines(log, decisions),
       watchDecisions(given) {
         const options = { ...given, labels: nameOwn(given.labels) };
-        paste = (text) => explainPasted(text, options);
+        paste = (text) => explainPasted(text, options, settings.trustProxy);
         return watchDecisions(decisions)(options);
       },
       createListener({ command, readiness, routes, keys }) {

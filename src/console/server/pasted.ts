@@ -1,8 +1,10 @@
+import type { Trust } from '../../core/http/external-url.ts';
 import { showText } from '../../core/shown-text.ts';
 import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
+import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
@@ -16,7 +18,7 @@ export const failed: PasteResult & PastedRequest = { problem: 'The service canno
 /** Explains pasted text by the rules of this process. Neither the text nor the result is kept. */
 export type ExplainPasted = (text: string) => Promise<PasteResult>;
 
-export async function explainPasted(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
+export async function explainPasted(text: string, options: DecisionWatchOptions, trust: Trust): Promise<PasteResult> {
   const input = readInput(text, { entry: 'all' });
   if (input.kind === 'unread') return { problem: input.problem.replaceAll('Pipe in', 'Paste') };
   if (input.kind === 'log-line' || input.kind === 'response') {
@@ -26,7 +28,7 @@ export async function explainPasted(text: string, options: DecisionWatchOptions)
   if (calls.length > maxCalls) return { problem: `There are ${calls.length} requests. Paste at most ${maxCalls}.` };
   const requests: PastedRequest[] = [];
   // Rules may not be loaded yet.
-  for (const call of calls) requests.push(await explainCall(call, options).catch(() => failed));
+  for (const call of calls) requests.push(await explainCall(call, options, trust).catch(() => failed));
   return { requests: requests.toSorted((one, other) => rank(one) - rank(other)) };
 }
 
@@ -34,7 +36,7 @@ function rank({ explanation }: PastedRequest): number {
   return explanation === undefined ? Number.MAX_SAFE_INTEGER : rankExplanation(explanation);
 }
 
-async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
+async function explainCall(call: CallInput, options: DecisionWatchOptions, trust: Trust): Promise<PastedRequest> {
   const { request, connection } = readCall(call);
   const path = new URL(request.url).pathname;
   const authorizer = options.findAuthorizer({ ...new Exchange(request, connection), route: path });
@@ -48,7 +50,10 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions): Prom
   const chosen = typeof authorizer === 'object' ? authorizer : withoutRoute;
   if (chosen === undefined)
     return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
-  const explanation = await explainRequest(request, chosen, options, Date.now() / 1000, leaveCertificateOpen);
+  const at = Date.now() / 1000;
+  const explanation = await explainForEachPeer(trust, { request, connection }, (each) =>
+    explainRequest(request, { ...chosen, connection: each }, options, at, leaveCertificateOpen),
+  );
   if (call.malformed !== undefined)
     return { ...shown, explanation: explainUnserved(400, request, explanation, call.malformed) };
   const isUnserved = typeof authorizer === 'number' && call.url !== undefined;
