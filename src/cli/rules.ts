@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http';
 import { showUrl } from '../core/http/shown-url.ts';
 import { readTarget } from '../gate/match/request-target.ts';
 import { RulesError } from '../gate/match/rules.ts';
@@ -38,6 +39,9 @@ async function which(name: string, method: string, url: string): Promise<number>
   const parsed = /^https?:\/\/[^/?#@\s]+/.test(url) && URL.canParse(url);
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(method) || !parsed) {
     throw new UsageError('which needs a method and a URL, as in GET https://api.example/orders.');
+  }
+  if (method !== method.toUpperCase() && METHODS.includes(method.toUpperCase())) {
+    throw new UsageError(`methods are case-sensitive, and the gate responds with 400: write ${method.toUpperCase()}.`);
   }
   const { rules } = await loadRules(name, failed);
   const ranking = rankRules(rules, { method, url, target: readTarget(url), headers: new Headers() });

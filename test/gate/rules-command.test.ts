@@ -164,6 +164,11 @@ describe('rules which', () => {
       expect((await run(args)).status).toBe(64);
     },
   );
+
+  it('a method in lower case → usage, 64: write it in upper case', async () => {
+    const { status, stderr } = await run(['which', good, 'get', `${api}/healthz`]);
+    expect({ status, stderr }).toMatchObject({ status: 64, stderr: expect.stringContaining('write GET.') });
+  });
 });
 
 describe('a folder of rules files', () => {
