@@ -6,11 +6,12 @@ import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { explainResponse } from '../../src/explain/explained-response.ts';
-import { explainUnserved, leaveCertificateOpen, leaveUndecided } from '../../src/explain/explanation.ts';
+import { leaveCertificateOpen, leaveUndecided } from '../../src/explain/explanation.ts';
 import { audiencesOf, optionLabels, readUnverified } from '../../src/explain/facts.ts';
 import { readCall } from '../../src/explain/input/explained-call.ts';
 import { joinHeader } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
+import { explainUnserved } from '../../src/explain/unserved.ts';
 import { settleSignatures } from './web-crypto.js';
 
 export { describeProblem } from '../../src/explain/terminal-text.ts';
