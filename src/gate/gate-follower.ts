@@ -23,7 +23,7 @@ interface GateFollowerOptions {
 }
 
 export function createGateFollower(options: GateFollowerOptions): RulesFollower {
-  const { servers, upstreams, exchanges, isTrustSet, means, onSwap } = options;
+  const { servers, upstreams, exchanges, means, onSwap } = options;
   let before: GateMode | undefined;
   return {
     async prepare(rules, file) {
@@ -33,9 +33,7 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
       }
       checkMode(mode, options.settings, rules);
       before = mode;
-      // As the proxy, no peer is trusted by default.
-      const trust = mode === 'proxy' && !isTrustSet ? ({ trustProxy: 'none' } as const) : {};
-      const settings = { ...options.settings, ...trust };
+      const settings = { ...options.settings, ...trustOf(mode, options) };
       const opening = exchanges.prepare(rules);
       const { gate, adopt } = await servers.prepare(rules, {
         ...{ settings, mode, means, exchanges: opening },
@@ -53,6 +51,11 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
       };
     },
   };
+}
+
+/** Returns the setting that the mode changes: a gate that is the proxy trusts no peer by default. */
+export function trustOf(mode: GateMode, { isTrustSet }: Pick<GateFollowerOptions, 'isTrustSet'>) {
+  return mode === 'proxy' && !isTrustSet ? ({ trustProxy: 'none' } as const) : {};
 }
 
 export function findMode({ upstream }: Pick<Settings, 'upstream'>, { upstreams }: Pick<Rules, 'upstreams'>): GateMode {

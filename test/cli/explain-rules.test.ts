@@ -84,6 +84,23 @@ describe('the rule decides', () => {
   });
 
   it.each([
+    ['GET /orders/1', '', 'admitted'],
+    ['GET http://api.example/orders/1', '', 'admitted'],
+    ['GET http://other.example/orders/1', '', 'ambiguous_request'],
+    ['OPTIONS *', '', 'ambiguous_request'],
+    ['GET /orders/1', 'Content-Length: 1\nContent-Length: 2\n', 'ambiguous_request'],
+    ['GET /orders/1#x', '', 'ambiguous_path'],
+    // As the proxy, the gate trusts no peer by default.
+    ['GET /orders/1', 'X-Forwarded-Proto: https, http\n', 'admitted'],
+  ])('as the proxy: %s, %j → %s', async (target, lines, outcome) => {
+    const call = `${target} HTTP/1.1\nHost: api.example\nAuthorization: Bearer ${await good()}\n${lines}\n`;
+    const args = ['explain', '--json', '--rules', file];
+    const { stdout } = await runCommand(args, { ...environment, UPSTREAM: 'http://127.0.0.1:1' }, call);
+    const { reason, verdict } = JSON.parse(stdout) as Explanation;
+    expect(reason ?? verdict).toBe(outcome);
+  });
+
+  it.each([
     [['--method', 'GET', '--url', `${api}/orders/1`], 1, { reason: 'missing_credentials', rule: { id: 'read' } }],
     [['--url', `${api}/healthz`], 0, { verdict: 'admitted', rule: { id: 'health' } }],
     [['--method', 'DELETE', '--url', `${api}/orders/1`], 1, { reason: 'no_rule' }],
@@ -329,7 +346,8 @@ describe('the same decisions as the gate', () => {
     const read = await readRules({ name: file, text: await readFile(file, 'utf8') });
     const result = readGateSettings({ args: ['--rules', file], environment: {} });
     if (read.kind === 'problems' || result.kind === 'problems') throw new Error(JSON.stringify([read, result]));
-    const gate = await openGate(file, result.settings, { environment: {}, jwksFile: undefined, network: 'offline' });
+    const given = { path: file, settings: result.settings, isTrustSet: false };
+    const gate = await openGate(given, { environment: {}, jwksFile: undefined, network: 'offline' });
     const calls = [
       ...['GET /healthz', 'GET /orders/1', 'PUT /orders', 'GET /closed', 'GET /perhaps', 'GET /others', 'GET /'],
       ...['GET /orders//1', 'GET /orders/a%2Fb', 'OPTIONS /orders', 'HEAD /orders', 'GET /watched', 'GET /healthz/'],

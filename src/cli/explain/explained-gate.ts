@@ -19,17 +19,25 @@ import {
 import { readUnverified } from '../../explain/facts.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { requirementsOf } from '../../gate/gate.ts';
-import { findMode } from '../../gate/gate-follower.ts';
+import { findMode, trustOf } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, findDenial } from '../../gate/match/rule-choice.ts';
 import type { Rule, RuleExchange, RuleMcp } from '../../gate/match/rules.ts';
+import { readFraming } from '../../gate/proxy/request-head.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { loadRules, requireRules } from '../rules.ts';
-import { type CallToExplain, type Explainer, type KeyOptions, type OpenedKeys, openKeys } from './explainer.ts';
+import {
+  type CallToExplain,
+  type Explainer,
+  type KeyOptions,
+  leavePeerOpen,
+  type OpenedKeys,
+  openKeys,
+} from './explainer.ts';
 import { labelRules } from './labels.ts';
 
 const remarks: Readonly<Partial<Record<ReturnType<typeof chooseTreatment>, string>>> = {
@@ -38,12 +46,24 @@ const remarks: Readonly<Partial<Record<ReturnType<typeof chooseTreatment>, strin
   anonymous: 'a request without credentials passes',
 };
 
+/** A rules file, and the settings of its gate. */
+interface GateToExplain {
+  readonly path: string;
+  readonly settings: Settings;
+  /** False if `TRUST_PROXY` has its default. */
+  readonly isTrustSet: boolean;
+}
+
 /** Opens the rules of a file like the gate. Throws a failure that describes rules that are not valid. */
-export async function openGate(file: string, settings: Settings, keyOptions: KeyOptions): Promise<Explainer> {
+export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Promise<Explainer> {
+  const { path: file } = given;
   const { rules } = await loadRules(file, exitCodes.config);
+  const mode = findMode(given.settings, rules);
+  const settings = { ...given.settings, ...trustOf(mode, given) };
   const { trustProxy, logIdentity, logIdentitySecret } = settings;
-  const mode = findMode(settings, rules);
-  const readExternalUrl = createReadExternalUrl({ trust: mode === 'beside' ? 'none' : trustProxy });
+  // Beside a proxy, the gate reads forwarded headers of the proxy, and none of a pasted request.
+  const trust = mode === 'beside' ? 'none' : trustProxy;
+  const readExternalUrl = createReadExternalUrl({ trust });
   const chooseRule = createChooseRule(rules, readExternalUrl, {
     readClientAddress: createReadClientAddress(trustProxy),
   });
@@ -90,8 +110,11 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
     return refuse(reason, call, { seen, why });
   };
 
-  return {
+  const explainer: Explainer = {
     async explain(call) {
+      const framing = mode === 'proxy' && call.options.kind === 'request' ? readPasted(call) : undefined;
+      if (framing instanceof Refused)
+        return refuse('ambiguous_request', call, { seen: `${framing.context?.['part']}` });
       const choice = chooseRule(call.request, call.connection);
       if (choice instanceof Refused) return explainMiss(choice, call);
       const treatment = chooseTreatment(choice);
@@ -105,7 +128,12 @@ export async function openGate(file: string, settings: Settings, keyOptions: Key
       means.revocations?.close();
     },
   };
+  return leavePeerOpen(explainer, trust);
 }
+
+/** Reads a request like the gate as the proxy. */
+const readPasted = ({ url, rawHeaders }: CallToExplain) =>
+  readFraming({ rawHeaders: [...rawHeaders], httpVersion: '1.1', url });
 
 function explainWithoutToken(choice: Choice, call: CallToExplain): Explanation {
   const { id, mcp } = choice.rule;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Trust } from '../../core/http/external-url.ts';
 import { withoutMark } from '../../core/jose/json.ts';
 import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
@@ -29,6 +30,7 @@ import {
   textOf,
 } from '../../explain/facts.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
+import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { createFindAccess } from '../../serve/served.ts';
 import type { KeyPlace } from '../../server/keys/open-keys.ts';
@@ -129,6 +131,13 @@ function createExplainer(parts: ServerParts): Explainer {
       parts.revocations?.close();
     },
   };
+}
+
+/** Leaves open what depends on the peer, which the input does not name. `trust`: the peers whose forwarded headers count. */
+export function leavePeerOpen(explainer: Explainer, trust: Trust): Explainer {
+  const explain: Explainer['explain'] = (call) =>
+    explainForEachPeer(trust, call, (connection) => explainer.explain({ ...call, connection }));
+  return { ...explainer, explain };
 }
 
 /** Opens an issuer and audiences with the defaults of the library. */

@@ -6,15 +6,22 @@ import { readIssuerName } from '../../core/resource-server/issuers/trusted-issue
 import type { LocalService } from '../../dev/local-service.ts';
 import { readUnverified, textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
-import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
 import { labelSettings } from '../../server/settings/setting-names.ts';
 import { areAbsent } from '../../server/settings/setting-report.ts';
-import { readSettings, type Settings } from '../../server/settings/settings.ts';
+import { readSettings } from '../../server/settings/settings.ts';
 import { CommandFailure, fail, requireValid, UsageError } from '../commands/failure.ts';
 import type { Flags } from '../commands/flags.ts';
-import { type Explainer, type KeyOptions, openKeys, openNamed, openNothing, openSettings } from './explainer.ts';
+import {
+  type Explainer,
+  type KeyOptions,
+  leavePeerOpen,
+  openKeys,
+  openNamed,
+  openNothing,
+  openSettings,
+} from './explainer.ts';
 import { flagLabels, labelDev, serverLabels } from './labels.ts';
 
 type Environment = NodeJS.ProcessEnv;
@@ -58,7 +65,7 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
     }
     // Loaded only for rules.
     const { openGate } = await import('./explained-gate.ts');
-    return leavePeerOpen(await openGate(gate.path, gate.settings, keys), gate.settings);
+    return openGate(gate, keys);
   }
   const [audience] = values.audience ?? [];
   const args = audience === undefined ? rest : [...rest, '--audience', audience];
@@ -71,13 +78,7 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
   const { settings, effective } = requireValid(result);
   const labels = labelSettings(settings, effective);
   const opened = await openSettings(settings, keys, local === undefined ? labels : labelDev(labels));
-  return leavePeerOpen(opened, settings);
-}
-
-function leavePeerOpen(explainer: Explainer, { trustProxy }: Pick<Settings, 'trustProxy'>): Explainer {
-  const explain: Explainer['explain'] = (call) =>
-    explainForEachPeer(trustProxy, call, (connection) => explainer.explain({ ...call, connection }));
-  return { ...explainer, explain };
+  return leavePeerOpen(opened, settings.trustProxy);
 }
 
 /** Without settings, opens the running `portcullis dev`; `undefined` if there is none, or its key did not sign the token. */
@@ -117,8 +118,8 @@ function readGate({ values, rest }: Flags<'explain'>, environment: Environment) 
   const result = readGateSettings({ args: file === undefined ? rest : [...rest, '--rules', file], environment });
   // Without rules these may be the settings of a service, which are read next.
   if (result.kind === 'problems' && file === undefined) return undefined;
-  const { rules, settings } = requireValid(result);
-  return rules.kind === 'file' ? { path: rules.path, settings } : undefined;
+  const { rules, settings, isTrustSet } = requireValid(result);
+  return rules.kind === 'file' ? { path: rules.path, settings, isTrustSet } : undefined;
 }
 
 /** Only messages of this program: others may repeat the input. */

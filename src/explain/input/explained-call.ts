@@ -27,12 +27,16 @@ export function readCall(
   };
   // Browsers and curl normalise the path of a URL. A request that was recorded at the service has the sent path.
   const target =
-    flags.url !== undefined || input.kind === 'request' || input.isPathAsIs === true ? targetOf(url) : undefined;
+    flags.url !== undefined || input.kind === 'request' || input.isPathAsIs === true
+      ? targetOf(url, isRecorded)
+      : undefined;
   const method = flags.method ?? input.method ?? 'GET';
   const request: ResourceRequest = { method, url: parsed.href, headers, target };
   const connection: Connection = { encrypted: parsed.protocol === 'https:' };
   return {
     ...{ request, connection, body: input.body },
+    /** The URL as written. */
+    url,
     /** False if neither the input nor a flag has a URL. */
     hasUrl: url !== unknownUrl,
     /** Names and values of the headers, alternately. */
@@ -40,8 +44,8 @@ export function readCall(
   };
 }
 
-/** The path and query, unchanged. */
-function targetOf(url: string): string | undefined {
-  const [, target] = /^https?:\/\/[^/?#]*(\/[^#]*)/i.exec(url) ?? [];
-  return target;
+/** The path and query, unchanged. A client does not send the fragment; in a recorded request it is a part of the path. */
+function targetOf(url: string, isRecorded: boolean): string | undefined {
+  const [, target] = /^https?:\/\/[^/?#]*(\/.*)/i.exec(url) ?? [];
+  return isRecorded ? target : target?.replace(/#.*/, '');
 }

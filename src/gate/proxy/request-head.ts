@@ -64,7 +64,7 @@ const framingParts = new Map(
 );
 
 /** Reads the target and end of a request, and refuses what another server might read differently, as Node may too. */
-export function readFraming(incoming: IncomingMessage) {
+export function readFraming(incoming: Pick<IncomingMessage, 'rawHeaders' | 'httpVersion' | 'url'>) {
   const { rawHeaders, httpVersion } = incoming;
   const ambiguous = (part: string): Refused => new Refused('ambiguous_request', { context: { part } });
   // Node also accepts 0.9 and 2.0.
@@ -103,7 +103,7 @@ export function readFraming(incoming: IncomingMessage) {
 }
 
 /** Reads the target for an origin server (RFC 9112 §3.2.1): a path, even if the client sent a URL. */
-function readTarget({ url = '' }: IncomingMessage, host: string): string | undefined {
+function readTarget({ url = '' }: Pick<IncomingMessage, 'url'>, host: string): string | undefined {
   if (!visible.test(url)) return undefined;
   if (url.charCodeAt(0) === 0x2f) return url;
   const [, authority = '', rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [];

@@ -35,6 +35,7 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'dev/provider/local-idp.ts': 'trusts',
   'gate/beside/beside-app.ts': 'trusts',
   'cli/explain/explained-gate.ts': 'passes to a reader',
+  'explain/unknown-peer.ts': 'passes to a reader',
   'gate/gate.ts': 'passes to a reader',
   'gate/gate-servers.ts': 'passes to a reader',
   'gate/match/condition-call.ts': 'trusts', // compared by conditions
