@@ -431,7 +431,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(40_535);
   });
 
-  it('tests: at most 70,927 lines; tools: at most 11,768', () => {
+  it('tests: at most 70,926 lines; tools: at most 11,768', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -440,7 +440,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_927);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_926);
     expect(countBelow('tools')).toBeLessThanOrEqual(11_768);
   });
 
