@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** One instance. Its time limit is long, since a busy machine is no fault of Redis. */
+/** One instance. Its time limit is long, as the machine may be busy. */
 async function open(target: Parameters<typeof createRedisRevocationStore>[0], stale: 'accept' | 'refuse' = 'accept') {
   const states: string[] = [];
   const store = await createRedisRevocationStore(target, { timeout: 10, onConnection: (state) => states.push(state) });
