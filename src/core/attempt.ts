@@ -32,6 +32,26 @@ export async function limitTime<T>(promised: PromiseLike<T>, seconds: number, la
   }
 }
 
+/**
+ * Calls a function of the application on which a decision depends, and reads its result, which may be a promise. An error, a
+ * rejection or more than 3 s is read by `failed`.
+ */
+export function ask<T>(
+  run: () => unknown,
+  read: (answer: unknown) => T,
+  failed: (cause: unknown) => T,
+): T | Promise<T> {
+  try {
+    const answer = run();
+    return isThenable(answer) ? limitTime(answer, askSeconds, refuseLate).then(read, failed) : read(answer);
+  } catch (cause) {
+    return failed(cause);
+  }
+}
+
+const askSeconds = 3;
+const refuseLate = (): Promise<never> => Promise.reject(new Error(`no result within ${askSeconds} s`));
+
 /** Reports whether a value is a promise, also one of another library or realm. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof Object(value).then === 'function';

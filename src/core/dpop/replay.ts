@@ -1,5 +1,6 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
-import type { AccessError } from '../failures.ts';
+import { ask } from '../attempt.ts';
+import { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import type { NonceOrigin } from './nonce.ts';
@@ -15,7 +16,8 @@ export type Witnessed = boolean | AccessError;
 export interface ReplayStore {
   /**
    * Reports whether this `jti` of this key is new; if so it is recorded until `until` (seconds since the epoch, inclusive).
-   * An `AccessError` if the store cannot tell. Only `true` lets a proof pass. A store that may have lost proofs of that time,
+   * An `AccessError` if the store cannot tell; an error, a rejection, more than 3 s or any other result counts as
+   * `replay_store_unavailable`. Only `true` lets a proof pass. A store that may have lost proofs of that time,
    * or has not seen them, returns `proof_before_start` unless `readNonce` gives a nonce that is younger than the loss: the
    * client gets a nonce, and repeats the request.
    */
@@ -24,6 +26,27 @@ export interface ReplayStore {
   readonly generation?: number;
   /** `instances` if others use the same store: they must understand the nonces that it requires. Default: `process`. */
   readonly sharedBy?: 'process' | 'instances';
+}
+
+/**
+ * Queries a replay store for a proof. An application's store may return anything: what is neither a boolean nor an
+ * `AccessError` tells nothing, as an error or a promise that takes more than 3 s, and the client may try again.
+ */
+export function askWitness(
+  replay: ReplayStore,
+  { jkt, jti, expires }: { readonly jkt: string; readonly jti: string; readonly expires: number },
+  readNonce: ReadNonce | undefined,
+): Witnessed | Promise<Witnessed> {
+  return ask(() => replay.witness(jkt, jti, expires, readNonce), readWitnessed, refuseUnwitnessed);
+}
+
+function readWitnessed(answer: unknown): Witnessed {
+  if (typeof answer === 'boolean' || answer instanceof AccessError) return answer;
+  return refuseUnwitnessed(new TypeError('replay: witness must return true, false or an AccessError'));
+}
+
+function refuseUnwitnessed(cause: unknown): Witnessed {
+  return cause instanceof AccessError ? cause : new Refused('replay_store_unavailable', { cause });
 }
 
 /** A replay store in the memory of this process. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { refuseByFirst } from '../checks.ts';
 import type { VerifiedProof } from '../dpop/proof.ts';
-import type { Witnessed } from '../dpop/replay.ts';
+import { askWitness } from '../dpop/replay.ts';
 import { AccessError } from '../failures.ts';
 import { type Credentials, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
@@ -106,8 +106,8 @@ export function createJudge(rules: JudgementRules): Judge {
 
       // Last, so that only a proof that is otherwise accepted is recorded.
       if (proof === undefined || replay === 'off' || request.proofWitnessed === true) return access;
-      const witnessing = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
-      const first = witnessing instanceof Promise ? await witnessing.catch(refuseUnwitnessed) : witnessing;
+      const witnessing = askWitness(replay, proof, nonces.reader(proof.sentNonce));
+      const first = witnessing instanceof Promise ? await witnessing : witnessing;
       if (first instanceof AccessError) return nonces.refuse(first);
       return first === true ? access : new Refused('proof_replayed').attest(evidence);
     } catch (error) {
@@ -214,9 +214,4 @@ export function findIntrospection(
 /** Returns the base64url SHA-256 of an access token, which `ath` of a proof must equal (RFC 9449 §4.2). */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
-}
-
-/** An application's store may reject with any error: the client may try again. */
-function refuseUnwitnessed(cause: unknown): Witnessed {
-  return cause instanceof AccessError ? cause : new Refused('replay_store_unavailable', { cause });
 }

@@ -1,4 +1,4 @@
-import { isThenable, limitTime } from '../attempt.ts';
+import { ask } from '../attempt.ts';
 import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
 import type { ValidToken } from './access-token.ts';
@@ -20,9 +20,6 @@ export type IsRevoked = (token: RevocableToken) => boolean | Promise<boolean>;
 
 type Outcome = Refused | undefined;
 
-const timeoutSeconds = 3;
-const refuseLate = (): Promise<never> => Promise.reject(new Error(`isRevoked: no result within ${timeoutSeconds} s`));
-
 export interface WithdrawalStep {
   readonly id: 'revocation' | 'is_revoked';
   /** The token is valid except that it may have been withdrawn. */
@@ -38,15 +35,7 @@ export function createWithdrawalSteps(
     revocations && { id: 'revocation', refuse: ({ claims }) => revocations.check(claims) },
     isRevoked && {
       id: 'is_revoked',
-      refuse({ claims, verifiedBy: { kid } }) {
-        try {
-          const answer: unknown = isRevoked({ claims, kid });
-          if (!isThenable(answer)) return readAnswer(answer);
-          return limitTime(answer, timeoutSeconds, refuseLate).then(readAnswer, unknown);
-        } catch (cause) {
-          return unknown(cause);
-        }
-      },
+      refuse: ({ claims, verifiedBy: { kid } }) => ask(() => isRevoked({ claims, kid }), readAnswer, unknown),
     },
   ];
   return steps.filter((step) => step !== undefined);

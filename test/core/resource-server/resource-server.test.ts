@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { createNonces } from '../../../src/core/dpop/nonce.ts';
 import type { ReplayStore } from '../../../src/core/dpop/replay.ts';
@@ -289,12 +289,12 @@ describe('events', () => {
   });
 
   it('an error that is not in the table → unexpected, with its cause', async () => {
-    const cause = new Error('store is gone');
+    const cause = new Error('the clock has stopped');
     const onEvent = vi.fn();
-    const witness = vi.fn().mockThrow(cause);
-    const server = open({ ...shared, issuers: [first], dpop: { replay: { witness } }, onEvent });
-    const url = 'https://api.test/messages';
-    await expect(judge(server, { url, headers: first.dpopClient().headers({ url }) })).rejects.toBe(cause);
+    const validate = vi.fn().mockThrow(cause);
+    const server = open({ ...shared, issuers: [first], onEvent });
+    const policy = { claims: { '~standard': { version: 1 as const, vendor: 'test', validate } } };
+    await expect(judge(server, bearer(first.token()), policy)).rejects.toBe(cause);
     const refused = { type: 'refused', reason: 'unexpected', method: 'GET', path: '/messages' };
     expect(onEvent).toHaveBeenCalledWith({ ...refused, context: undefined, cause });
   });
@@ -380,6 +380,10 @@ describe('policies', () => {
 });
 
 describe('left to the caller', () => {
+  /** A promise of another library. */
+  const thenable = (value: unknown) =>
+    // biome-ignore lint/suspicious/noThenProperty: another library's promise is the case.
+    ({ then: (resolve: (value: unknown) => void) => resolve(value) }) as Promise<boolean>;
   const url = 'https://api.test/messages';
   const client = first.dpopClient();
 
@@ -389,11 +393,25 @@ describe('left to the caller', () => {
     ['a store that answers later', { witness: async () => false }, 'proof_replayed'],
     ['a store that fails later', { witness: () => Promise.reject(new Error('down')) }, 'replay_store_unavailable'],
     ['a store that lets pass later', { witness: async () => true }, 'accepted'],
+    ["a store with another library's promise", { witness: () => thenable(true) }, 'accepted'],
+    ['a store with such a promise of null', { witness: () => thenable(null) }, 'replay_store_unavailable'],
+    ['a store that throws', { witness: () => JSON.parse('{') }, 'replay_store_unavailable'],
+    ['a store that returns nothing', { witness: () => undefined as never }, 'replay_store_unavailable'],
+    ['a store that returns 1', { witness: async () => 1 as never }, 'replay_store_unavailable'],
   ])('replay: %s → %s', async (_name, replay, verdict) => {
     const server = open({ ...shared, issuers: [first], dpop: { replay } });
     const headers = client.headers({ url });
     await judge(server, { url, headers });
     expect(await judge(server, { url, headers })).toBe(verdict);
+  });
+
+  it('replay: a store that never settles → replay_store_unavailable after 3 s', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const server = open({ ...shared, issuers: [first], dpop: { replay: { witness: () => new Promise(() => {}) } } });
+    const outcome = judge(server, { url, headers: client.headers({ url }) });
+    await vi.advanceTimersByTimeAsync(3000);
+    expect(await outcome).toBe('replay_store_unavailable');
   });
 
   it('nonces: required, sent, and renewed with the response', async () => {
