@@ -27,7 +27,7 @@ const special = {
   clerk: { values: { domain: 'clerk.example.com' }, recipients: { clientIds: ['https://app.example.com'] } },
   betterAuth: { recipients: { audience: 'https://id.example.com' } },
   firebase: { recipients: { audience: 'orders-4f2a1' } },
-  workOs: { recipients: { audience: 'unchecked' } },
+  workOs: { recipients: { clientIds: ['client_01HBEQKA6K4Q'] } },
   kinde: { values: { domain: 'example.kinde.com' } },
   ory: { values: { host: 'slug.projects.oryapis.com' } },
   gitLab: { values: { host: 'gitlab.com' } },

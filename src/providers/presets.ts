@@ -150,14 +150,14 @@ export const firebase = preset({
 });
 
 /**
- * WorkOS AuthKit, session tokens. They have no `aud`: the keys at `jwksUri` belong to the one client, so `'unchecked'` as `audience`
- * admits the tokens of this client only.
+ * WorkOS AuthKit, session tokens. They have no `aud`, and `client_id` has the application: list it in `clientIds`. Environments from
+ * before the middle of 2025 have the issuer `https://api.workos.com`.
  *
  * https://workos.com/docs/reference/authkit/session-tokens
  */
 export const workOs = preset({
   name: 'WorkOS AuthKit',
-  issuer: 'https://api.workos.com',
+  issuer: 'https://api.workos.com/user_management/{client}',
   jwksUri: 'https://api.workos.com/sso/jwks/{client}',
   forms: { client: { pattern: '^client_[0-9A-Za-z]+$', fix: 'write the client ID, as in client_01HBEQKA6K4Q' } },
   rules: { permissionsClaim: 'permissions' },

@@ -342,11 +342,15 @@ const cases: readonly Provider[] = [
   },
   {
     preset: 'workOs',
-    issuer: fillIn(providers.workOs, { client: 'client_01HBEQKA6K4Q' }, own({ audience: 'unchecked' })),
-    discovery: publish('https://api.workos.com', 'https://api.workos.com/sso/jwks/client_01HBEQKA6K4Q'),
+    issuer: fillIn(providers.workOs, { client: 'client_01HBEQKA6K4Q' }, own({ clientIds: ['client_01HBEQKA6K4Q'] })),
+    discovery: publish(
+      'https://api.workos.com/user_management/client_01HBEQKA6K4Q',
+      'https://api.workos.com/sso/jwks/client_01HBEQKA6K4Q',
+    ),
     header: { typ: undefined },
     claims: {
-      ...without('aud', 'client_id', 'scope'),
+      ...without('aud', 'scope'),
+      client_id: 'client_01HBEQKA6K4Q',
       sub: 'user_01HBEQKA6K4QJAS93VPE39W1JT',
       act: { sub: 'admin@foocorp.com' },
       org_id: 'org_01HRDMC6CM357W30QMHMQ96Q0S',
@@ -358,7 +362,8 @@ const cases: readonly Provider[] = [
     refused: [
       ['token of a user, where an administrator impersonates', {}, 'actor_not_allowed', { actor: 'forbidden' }],
       ['token for a resource', { aud: api }, 'invalid_audience'],
-      ['token of an OAuth client', { client_id: client }, 'unaccepted_client'],
+      ['token of another application, with the same keys', { client_id: 'client_01OTHER' }, 'unaccepted_client'],
+      ['token of another environment', { iss: 'https://api.workos.com' }, 'invalid_issuer'],
     ],
   },
   {
