@@ -54,14 +54,15 @@ export function describeNode<Q>(incoming: IncomingMessage, target: string | unde
 
 /**
  * Sends a refusal as described: no framework adds a charset or an ETag. Headers set before, for example by CORS, remain.
- * Node omits the body if the method is HEAD.
+ * Node omits the body if the method is HEAD. A response that has begun, such as that of a time limit, remains.
  */
-export function sendRefusal({ status, headers, body }: Refusal, outgoing: ServerResponse): void {
+export function sendRefusal({ status, headers, body }: Omit<Refusal, 'reason'>, outgoing: ServerResponse): void {
+  if (outgoing.headersSent) return;
   outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
   outgoing.end(body);
 }
 
 /** Sets the new nonce of an admitted request on its response (RFC 9449 §8.2). */
 export function setNonce({ dpopNonce }: Access<unknown>, outgoing: ServerResponse): void {
-  if (dpopNonce !== undefined) outgoing.setHeader('dpop-nonce', dpopNonce);
+  if (dpopNonce !== undefined && !outgoing.headersSent) outgoing.setHeader('dpop-nonce', dpopNonce);
 }

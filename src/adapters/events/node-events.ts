@@ -7,7 +7,7 @@ import {
 } from '../../core/revocation/logout/backchannel-logout.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../../core/revocation/signals/receiver.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import type { NodeMiddleware } from '../node-middleware.ts';
+import { type NodeMiddleware, sendRefusal } from '../node-middleware.ts';
 import { checkNodeHttp, readNodeBody, readNodeRequest } from '../node-request.ts';
 
 /** Middleware with connections to close. */
@@ -57,9 +57,9 @@ function receiveEvents(receiver: EventReceiver): NodeMiddleware {
     if (!receiver.serves(path)) return next();
     const request = readNodeRequest(incoming, target);
     const readBody = (maxBytes: number): Promise<string | 413> => readParsedBody(incoming, maxBytes);
-    receiver.respond({ request, connection: incoming.socket, readBody }, path).then(({ status, headers, body }) => {
+    receiver.respond({ request, connection: incoming.socket, readBody }, path).then((response) => {
       if (!incoming.complete) outgoing.shouldKeepAlive = false;
-      outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+      sendRefusal(response, outgoing);
     }, next);
   };
 }
