@@ -425,13 +425,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,849 lines; the console: 1934; all sources: at most 40,562', () => {
+  it('the core: at most 12,849 lines; the console: 1934; all sources: at most 40,564', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_849);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1934);
-    expect(count(() => true)).toBeLessThanOrEqual(40_562);
+    expect(count(() => true)).toBeLessThanOrEqual(40_564);
   });
 
-  it('tests: at most 70,944 lines; tools: at most 11,768', () => {
+  it('tests: at most 71,005 lines; tools: at most 11,768', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -440,7 +440,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_944);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(71_005);
     expect(countBelow('tools')).toBeLessThanOrEqual(11_768);
   });
 

@@ -1,3 +1,4 @@
+import { attempt } from '../core/attempt.ts';
 import type { HandedClaims, Policy } from '../core/policy/policy.ts';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../core/token/claims.ts';
@@ -87,15 +88,15 @@ export function createMetadata(
   return ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname));
 }
 
-/** Sets the new nonce of an admitted request on its response (RFC 9449 §8.2). */
+/**
+ * Sets the new nonce of an admitted request on its response (RFC 9449 §8.2). A response that can neither be changed nor copied
+ * remains: Deno's response to an upgrade has the status 101, and Bun's handler returns none.
+ */
 function withNonce(response: Response, nonce: string): Response {
-  try {
-    response.headers.set('dpop-nonce', nonce);
-    return response;
-  } catch {
-    // The headers of a fetched response are immutable.
-    const copy = new Response(response.body, response);
-    copy.headers.set('dpop-nonce', nonce);
-    return copy;
-  }
+  const set = (to: Response): Response => {
+    to.headers.set('dpop-nonce', nonce);
+    return to;
+  };
+  // The headers of a fetched response are immutable.
+  return attempt(set, response) ?? attempt(() => set(new Response(response.body, response))) ?? response;
 }

@@ -54,7 +54,7 @@ export function describeNode<Q>(incoming: IncomingMessage, target: string | unde
 
 /**
  * Sends a refusal as described: no framework adds a charset or an ETag. Headers set before, for example by CORS, remain.
- * Node omits the body if the method is HEAD. A response that has begun, such as that of a time limit, remains.
+ * Node omits the body if the method is HEAD. A response that the application has begun, for example after a time limit, remains.
  */
 export function sendRefusal({ status, headers, body }: Omit<Refusal, 'reason'>, outgoing: ServerResponse): void {
   if (outgoing.headersSent) return;

@@ -148,6 +148,18 @@ describe('fetch', () => {
   );
 });
 
+describe('fetch, a response that cannot be copied → returned without a nonce', () => {
+  it.each([
+    ['a network error, as every status below 200', Response.error()],
+    ['none, as after an upgrade of Bun', undefined as unknown as Response], // as its handlers return
+  ])('%s', async (_name, answer) => {
+    const handler = createFetchProtect(createServers(issuer).withNonces)(policy, () => answer);
+    const url = 'https://api.example/messages';
+    const headers = client.headers({ url, scope: 'read:messages', nonce: nonces.issue(now() - 120) });
+    expect(await handler(new Request(url, { headers }))).toBe(answer);
+  });
+});
+
 describe('fastify', () => {
   const headers = () => issuer.headers({ scope: 'read:messages' });
   const text = { 'content-type': 'application/json' };
