@@ -4,7 +4,6 @@ import { rulesSchema } from '../../../src/gate/rules/schema/rules-schema.ts';
 import { signalsSchema } from '../../../src/server/revocation/signals-file.ts';
 import { copyFiles, pages, referencePage } from '../../../test/support/pages.ts';
 import { auditSchema } from './audit-schema.ts';
-import { explanationSchema } from './explanation-schema.ts';
 import { readmeTables } from './readme-tables.ts';
 import { writeReference } from './reference.ts';
 
@@ -38,6 +37,5 @@ export const generatedFiles: ReadonlyMap<string, () => string> = new Map<string,
     'schema/signals.schema.json',
     () => writeJson(toJsonSchema(signalsSchema, { target: 'draft-07', errorMode: 'ignore' })),
   ],
-  ['schema/explain.schema.json', () => writeJson(explanationSchema)],
   ['schema/audit.schema.json', () => writeJson(auditSchema)],
 ]);

@@ -10,7 +10,6 @@ import { migrationTable } from '../../../test/migration/differences.ts';
 import { table } from '../../shared/page.js';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
-import { formatSourceTree } from './source-tree.ts';
 
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
@@ -134,7 +133,6 @@ export const readmeTables: Readonly<Record<string, string>> = {
   ruleMembers: rules(),
   audit: auditTable(),
   migration: migrationTable(),
-  layout: formatSourceTree(),
   ...explainTables,
   ...hostileTables,
 };
