@@ -31,7 +31,11 @@ interface Document {
   };
 }
 
-function create(variant: Variant, mode: DpopMode, format = variant.defaults.errorBody): Document {
+function create(
+  variant: Variant,
+  mode: DpopMode,
+  format: keyof typeof errorBodyFormats = variant.defaults.errorBody,
+): Document {
   const { endpoints, insufficientScopeStatus } = variant;
   const errorBody = errorBodyFormats[format];
   const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version: '1.2.3' });
