@@ -32,18 +32,11 @@ export interface RequestLine extends Pick<Exchange, 'id' | 'route' | 'routeKind'
   readonly facts: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Writes one line per event, asynchronously. */
-export interface Log {
-  write(level: LogLevel, event: string, fields?: LogFields): void;
-  writeRequest(line: RequestLine): void;
-  /** Reports whether admitted requests are logged. */
-  logsGrants(): boolean;
-  select(selection: LogSelection): void;
-  /** Counts lines that were lost because the reader was too slow or closed. */
-  countDropped(): number;
-  /** Resolves when all lines are written, or after a second. Later lines are lost. */
-  end(): Promise<void>;
-}
+/**
+ * Writes one line per event, asynchronously. Counts as dropped the lines that were lost because the reader was too slow or
+ * closed. The end takes a second at most; later lines are lost.
+ */
+export type Log = ReturnType<typeof createLog>;
 
 export interface LogOptions {
   readonly fd: number;
@@ -73,7 +66,7 @@ const everything: LogSelection = { logLevel: 'info', logGrants: 'all' };
 const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
 
 /** JSON lines; on a terminal, lines for people. */
-export function createLog({ fd, style, shared = false, selection = everything }: LogOptions): Log {
+export function createLog({ fd, style, shared = false, selection = everything }: LogOptions) {
   const maxBatch = shared ? atomicBytes : batchLength;
   // Otherwise SonicBoom joins batches, counted in characters.
   const maxWrite = shared ? 1 : batchLength * 2;
@@ -139,22 +132,22 @@ export function createLog({ fd, style, shared = false, selection = everything }:
   };
   return {
     logsGrants: () => selected.logLevel === 'info' && selected.logGrants === 'all',
-    select(next) {
+    select(next: LogSelection): void {
       selected = next;
     },
-    write(level, event, fields) {
+    write(level: LogLevel, event: string, fields?: LogFields): void {
       if (ranks[level] < ranks[selected.logLevel]) return;
       addRequests();
       add(format({ time: Date.now(), level, event, fields }));
       send();
     },
-    writeRequest(line) {
+    writeRequest(line: RequestLine): void {
       requests.push(line);
       if (requests.length === maxRequests) addRequests();
       timer ??= setTimeout(sendAll, batchDelay);
     },
     countDropped: () => dropped,
-    async end() {
+    async end(): Promise<void> {
       sendAll();
       await limitTime(new Promise<void>((resolve) => destination.flush(() => resolve())), maxFlush, () => undefined);
       hasEnded = true;
