@@ -33,20 +33,7 @@ export interface SettingSources {
   readonly defaults?: Readonly<Partial<Record<string, string>>>;
 }
 
-export type SettingsResult =
-  | {
-      readonly kind: 'settings';
-      readonly settings: Settings;
-      readonly effective: readonly EffectiveSetting[];
-      /** Variables that are probably misspelt settings; they have no effect. */
-      readonly misspellings: ReturnType<typeof readEnvironment>['misspellings'];
-    }
-  | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
-
-interface Written {
-  readonly value: unknown;
-  readonly source: Source;
-}
+export type SettingsResult = ReturnType<typeof readSettings>;
 
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
 const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
@@ -55,12 +42,12 @@ const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 export const unused = { domain: 'unused.invalid', audience: 'unused' };
 
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
-export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
+export function readSettings({ args, environment: variables, defaults = {} }: SettingSources) {
   const problems: SettingProblem[] = [];
   const { values: environment, misspellings } = readEnvironment(variables, knownNames(), problems);
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
-  const find = (row: SettingRow, variant: Variant): Written => {
+  const find = (row: SettingRow, variant: Variant): { readonly value: unknown; readonly source: Source } => {
     const name = environmentName(row, variant);
     if (flags.has(row.flag)) return { value: flags.get(row.flag), source: 'flag' };
     if (environment.has(name)) return { value: environment.get(name), source: 'environment' };
@@ -93,7 +80,7 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
   }
   effective.push(...readProxies(variables, problems));
   problems.push(...findUnknownKeys(file, variant), ...findConflicts(values, isIdentitySet));
-  if (problems.length > 0) return { kind: 'problems', problems };
+  if (problems.length > 0) return { kind: 'problems', problems } as const;
 
   const { domain, issuer, jwksUri, ...others } = values as Values; // each member comes from its own schema
   const ofDomain = (): string | undefined => (domain.kind === 'host' ? `https://${domain.text}/` : undefined);
@@ -103,7 +90,8 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     jwksUri: jwksUri === '' ? undefined : jwksUri,
     auditIdentity: isIdentitySet ? others.logIdentity : 'hashed',
   };
-  return { kind: 'settings', settings, effective, misspellings };
+  // Misspellings: variables that are probably settings; they have no effect.
+  return { kind: 'settings', settings, effective, misspellings } as const;
 }
 
 /** Returns the variable of a setting. */
