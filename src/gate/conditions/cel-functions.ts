@@ -52,17 +52,14 @@ const maxComparisons = 2 ** 17;
 /** Reports whether a string contains another in a time that grows with the sum of their lengths (Knuth, Morris, Pratt). */
 function contains(text: string, part: string): boolean {
   if (text.length * part.length <= maxComparisons) return text.includes(part);
-  // Lengths of the longest proper prefixes that are also suffixes.
+  // The first characters have the borders of the part: lengths of the longest proper prefixes that are also suffixes.
+  const all = part + text;
   const borders = new Uint32Array(part.length);
-  for (let i = 1, matched = 0; i < part.length; i++) {
-    while (matched > 0 && part[i] !== part[matched]) matched = borders[matched - 1] ?? 0;
-    if (part[i] === part[matched]) matched++;
+  for (let i = 1, matched = 0; i < all.length; i++) {
+    while (matched > 0 && all[i] !== part[matched]) matched = borders[matched - 1] ?? 0;
+    if (all[i] === part[matched]) matched++;
     borders[i] = matched;
-  }
-  for (let i = 0, matched = 0; i < text.length; i++) {
-    while (matched > 0 && text[i] !== part[matched]) matched = borders[matched - 1] ?? 0;
-    if (text[i] === part[matched]) matched++;
-    if (matched === part.length) return true;
+    if (matched === part.length && i >= 2 * part.length - 1) return true;
   }
   return false;
 }

@@ -14,14 +14,10 @@ let opened: OpenedCel | undefined;
 /** Loads the optional package with the first condition. Throws `TypeError` with the command that installs it. */
 export function openCel(): OpenedCel {
   if (opened !== undefined) return opened;
-  const cel = requireCel();
-  opened = { cel, environment: cel.celEnv({ funcs: createFunctions(cel) }) };
-  return opened;
-}
-
-function requireCel(): Cel {
   try {
-    return createRequire(import.meta.url)('@bufbuild/cel') as Cel; // its declarations describe it
+    const cel = createRequire(import.meta.url)('@bufbuild/cel') as Cel; // its declarations describe it
+    opened = { cel, environment: cel.celEnv({ funcs: createFunctions(cel) }) };
+    return opened;
   } catch (cause) {
     const message = '"when" needs the package @bufbuild/cel. Install it with "npm install @bufbuild/cel".';
     throw new TypeError(message, { cause });

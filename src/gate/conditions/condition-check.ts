@@ -13,18 +13,9 @@ export class ConditionError extends Error {
 }
 
 /** Values that a condition reads, from which the cost of its evaluation follows. */
-export interface ConditionReading {
-  readonly type: Type;
-  /** Paths, each from a variable: `["token", "tenant"]`. */
-  readonly reads: readonly ConditionPath[];
-  /** Number of comprehensions within each other. */
-  readonly depth: number;
-  /** Items of the longest list or map in the text. */
-  readonly literals: number;
-  /** Most steps of an evaluation if no list or map has more items. */
-  readonly countSteps: (items: number) => number;
-}
+export type ConditionReading = ReturnType<typeof checkCondition>;
 
+/** A path from a variable: `["token", "tenant"]`. */
 export type ConditionPath = readonly [variable: string, ...names: string[]];
 
 const requestMembers = ['method', 'host', 'path', 'headers', 'client_ip'];
@@ -58,7 +49,9 @@ interface Walk {
   readonly steps: number[];
   /** Arguments of `size`, which reads no item. */
   readonly sized: Set<Expr>;
+  /** Comprehensions within each other. */
   depth: number;
+  /** Items of the longest list or map in the text. */
   literals: number;
   /** Numbers of additions and of local variables so far. */
   additions: number;
@@ -74,16 +67,21 @@ interface Place {
 }
 
 /** Checks names, types and nesting, and replaces `has`. Throws {@link ConditionError} for the first problem. */
-export function checkCondition(root: Expr, { environment }: OpenedCel, names: ReadonlySet<string>): ConditionReading {
+export function checkCondition(root: Expr, { environment }: OpenedCel, names: ReadonlySet<string>) {
   const walk: Walk = {
     ...{ functions: [...environment.funcs], names, reads: [], steps: [], sized: new Set() },
     ...{ depth: 0, literals: 0, additions: 0, locals: 0, scale: 1 },
   };
   const type = check(root, { scope: new Map(), level: 0, nesting: 0 }, walk);
-  const { reads, depth, literals, steps } = walk;
-  const countSteps = (items: number): number =>
-    steps.reduce((sum, each, power) => sum + (each ?? 0) * items ** power, 0);
-  return { type, reads, depth, literals, countSteps };
+  return {
+    type,
+    reads: walk.reads as readonly ConditionPath[],
+    depth: walk.depth,
+    literals: walk.literals,
+    /** Returns the most steps of an evaluation if no list or map has more items. */
+    countSteps: (items: number): number =>
+      walk.steps.reduce((sum, each, power) => sum + (each ?? 0) * items ** power, 0),
+  };
 }
 
 function check(expr: Expr, place: Place, walk: Walk): Type {
