@@ -12,15 +12,8 @@ import type { Rule, Rules } from '../match/rules.ts';
 import { policyMembers } from '../rules/schema/policy-members.ts';
 import { type RuleMember, ruleMembers } from '../rules/schema/rule-members.ts';
 
-/** A recorded decision: a line of an audit trail. Each string is as recorded. */
-export interface RecordedDecision {
-  readonly line: JsonObject;
-  /** Milliseconds since the epoch. */
-  readonly time: number;
-  readonly decision: 'admitted' | 'refused' | 'would_refuse';
-  readonly reason: string | undefined;
-  readonly method: string;
-}
+/** A recorded decision: a line of an audit trail. Each string is as recorded; its time is in milliseconds since the epoch. */
+export type RecordedDecision = Readonly<NonNullable<ReturnType<typeof readRecorded>>>;
 
 /** The decision that the new rules make, or the name of an unrecorded fact that it depends on. */
 export type Replayed =
@@ -36,7 +29,7 @@ export type Replayed =
   | { readonly kind: 'unknown'; readonly fact: string };
 
 /** Reads a line; `undefined` if it does not record a decision. */
-export function readRecorded(text: string): RecordedDecision | undefined {
+export function readRecorded(text: string) {
   let line: unknown;
   try {
     line = JSON.parse(text);
