@@ -2,7 +2,7 @@
 import './web-globals.js';
 import { failures } from '../../src/core/failures.ts';
 import { canVerify, algorithms as known } from '../../src/core/jose/jws.ts';
-import { createStaticKeySet } from '../../src/core/keys/static-key-set.ts';
+import { createStaticKeySet, noKeys } from '../../src/core/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { explainResponse } from '../../src/explain/explained-response.ts';
@@ -16,13 +16,6 @@ import { settleSignatures } from './web-crypto.js';
 
 export { describeProblem } from '../../src/explain/terminal-text.ts';
 
-const noKeys = {
-  find: () => undefined,
-  generation: 0,
-  has: () => false,
-  usable: () => false,
-  refetch: () => undefined,
-};
 /** Runs until every signature is verified: a key and a proof at most. */
 const maxRuns = 4;
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);

@@ -4,7 +4,7 @@ import { withoutMark } from '../../core/jose/json.ts';
 import type { JwkSet } from '../../core/jose/jwk.ts';
 import { algorithms, type TokenAlg } from '../../core/jose/jws.ts';
 import { createKeySet, type KeySet } from '../../core/keys/key-set.ts';
-import { createStaticKeySet } from '../../core/keys/static-key-set.ts';
+import { createStaticKeySet, noKeys } from '../../core/keys/static-key-set.ts';
 import { omitUndefined } from '../../core/option-members.ts';
 import { describeFailure, toProviderError } from '../../core/outbound/provider-error.ts';
 import type { Policy } from '../../core/policy/policy.ts';
@@ -168,14 +168,6 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
   const { revocations } = means;
   return createExplainer({ server, labels, opened, domainHasScheme: issuer === undefined, findAccess, revocations });
 }
-
-const noKeys: KeySet = {
-  find: () => undefined,
-  generation: 0,
-  has: () => false,
-  usable: () => false,
-  refetch: () => undefined,
-};
 
 /** Opens no rules: claims are only shown. Keys of such an issuer are never fetched. */
 export function openNothing({ header, claims }: ReturnType<typeof readUnverified>): Explainer {

@@ -3,6 +3,15 @@ import { ProviderError } from '../outbound/provider-error.ts';
 import { readJwks } from './jwks.ts';
 import { findKey, type KeySet } from './key-set.ts';
 
+/** A key set without keys, which is never fetched. */
+export const noKeys: KeySet = {
+  find: () => undefined,
+  generation: 0,
+  has: () => false,
+  usable: () => false,
+  refetch: () => undefined,
+};
+
 /**
  * Creates a key set of given keys, which is never fetched: for tests, and without a network. Not a JWK set with a usable key:
  * `ProviderError`.

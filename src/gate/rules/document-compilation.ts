@@ -2,6 +2,7 @@ import { gateClaims } from '../../core/assertion/assertion-claims.ts';
 import { checkExchangeOptions, checkTarget } from '../../core/exchange/token-exchange.ts';
 import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { checkJwksUri } from '../../core/keys/key-set-options.ts';
+import { noKeys } from '../../core/keys/static-key-set.ts';
 import { omitUndefined } from '../../core/option-members.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
@@ -105,14 +106,6 @@ function readFullIssuer(text: string, insecure: boolean): string {
   const isWithoutSlash = /^https?:\/\/[^/?#@\s]+$/.test(text) && (insecure || text.startsWith('https:'));
   return isWithoutSlash && URL.canParse(text) ? text : readIssuerName(text, insecure);
 }
-
-const noKeys = {
-  find: () => undefined,
-  generation: 0,
-  has: () => false,
-  usable: () => false,
-  refetch: () => undefined,
-};
 
 function checkIdentity(names: readonly string[], report: ReportProblem): void {
   const folded = new Map<string, string>();
