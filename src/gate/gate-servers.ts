@@ -179,13 +179,7 @@ function openServer(
   return openResourceServer(settings, { from: 'rules', issuers, mode, introspection, dpop }, own);
 }
 
-interface OpenedIntrospection {
-  /** Differs if the entry or the secret differ: a cached response belongs to the entry. */
-  readonly key: string;
-  readonly introspection: Introspection;
-  /** Passes later checks, also of open streams, to the introspection of a reload: the secret may have been replaced. */
-  readonly leaveTo: (next: Introspection) => void;
-}
+type OpenedIntrospection = ReturnType<typeof openIntrospection>;
 
 /** Opens the introspections by entry, and reuses those whose entry and secret have not changed. */
 export function openIntrospections(
@@ -199,7 +193,7 @@ export function openIntrospections(
     const options = readIntrospectionOptions(entry.issuer, own);
     const key = JSON.stringify([entry, options]);
     const before = known.get(name);
-    opened.set(name, before?.key === key ? before : { key, ...openIntrospection(options) });
+    opened.set(name, before?.key === key ? before : openIntrospection(options, key));
   }
   return opened;
 }
@@ -209,13 +203,16 @@ export function readIntrospectionOptions(issuer: string, { clientSecretFile, ...
   return { ...rest, issuer, clientSecret: readSecretFile('clientSecretFile', clientSecretFile) };
 }
 
-function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Omit<OpenedIntrospection, 'key'> {
+/** Opens an introspection. `key` differs if the entry or the secret differ: a cached response belongs to the entry. */
+function openIntrospection(options: Parameters<typeof createIntrospection>[0], key: string) {
   try {
     const own = createIntrospection(options);
     let current: Introspection = own;
+    const introspection: Introspection = { ...own, introspect: (...asked) => current.introspect(...asked) };
     return {
-      introspection: { ...own, introspect: (...asked) => current.introspect(...asked) },
-      leaveTo(next) {
+      ...{ key, introspection },
+      /** Passes later checks, also of open streams, to the introspection of a reload: the secret may have been replaced. */
+      leaveTo(next: Introspection): void {
         current = next;
       },
     };

@@ -68,14 +68,10 @@ const fixes = {
   audience: 'It is required without --rules. Write the identifier of the API, as the issuer knows it.',
 } as const;
 
-function describe(name: string, fix: keyof typeof fixes): SettingProblem {
-  return { name, value: undefined, fix: fixes[fix] };
-}
-
 function checkMcp({ mcp, rules, upstream, variant, audience }: Settings): readonly SettingProblem[] {
   if (!mcp || rules !== '') return [];
-  if (upstream === '') return [describe('UPSTREAM', 'upstream')];
-  return isResource(audience) ? [] : [describe(variant.names.audience, 'resource')];
+  if (upstream === '') return [{ name: 'UPSTREAM', fix: fixes.upstream }];
+  return isResource(audience) ? [] : [{ name: variant.names.audience, fix: fixes.resource }];
 }
 
 function isResource(audience: string): boolean {
@@ -90,12 +86,12 @@ function checkPolicy(
   const { domain, audience } = variant.names;
   if (rules !== '') {
     const flags = args.map((arg) => arg.replace(/=.*/s, '')).filter((arg) => policyFlags.has(arg));
-    return flags.map((name) => describe(name, 'policy'));
+    return flags.map((name) => ({ name, fix: fixes.policy }));
   }
   const problems: SettingProblem[] = [];
-  if (!isGiven(domain) && !isGiven('ISSUER')) problems.push(describe('--issuer', 'issuer'));
-  if (issuer === undefined) problems.push(describe(domain, 'domain'));
-  if (!isGiven(audience)) problems.push(describe('--audience', 'audience'));
+  if (!isGiven(domain) && !isGiven('ISSUER')) problems.push({ name: '--issuer', fix: fixes.issuer });
+  if (issuer === undefined) problems.push({ name: domain, fix: fixes.domain });
+  if (!isGiven(audience)) problems.push({ name: '--audience', fix: fixes.audience });
   return problems;
 }
 

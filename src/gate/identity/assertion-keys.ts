@@ -5,11 +5,7 @@ import type { Settings } from '../../server/settings/settings.ts';
 import { RulesError } from '../match/rules.ts';
 
 /** PEM files of assertion keys, as read. */
-export interface AssertionKeyFiles {
-  readonly signing: KeyFile | undefined;
-  /** Keys of which only the public part is served. */
-  readonly published: readonly KeyFile[];
-}
+export type AssertionKeyFiles = ReturnType<typeof readAssertionKeys>;
 
 type KeyFile = Readonly<Record<'setting' | 'pem', string>>;
 
@@ -19,7 +15,7 @@ const maxBytes = 64 * 1024;
 const algorithmsOfCurves: Readonly<Record<string, string>> = { 'P-256': 'ES256', Ed25519: 'EdDSA' };
 
 /** Reads the PEM files of assertion keys. Throws `RulesError` for an unreadable file. */
-export function readAssertionKeys({ assertionKey, assertionKeysPublished }: Settings): AssertionKeyFiles {
+export function readAssertionKeys({ assertionKey, assertionKeysPublished }: Settings) {
   const read = (setting: string, path: string): KeyFile => {
     try {
       return { setting, pem: readRegularFile(path, maxBytes).toString('latin1') };
@@ -29,6 +25,7 @@ export function readAssertionKeys({ assertionKey, assertionKeysPublished }: Sett
   };
   return {
     signing: assertionKey === '' ? undefined : read('ASSERTION_KEY', assertionKey),
+    /** Keys of which only the public part is served. */
     published: assertionKeysPublished.map((path) => read('ASSERTION_KEYS_PUBLISHED', path)),
   };
 }

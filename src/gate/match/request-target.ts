@@ -127,12 +127,7 @@ export function readTarget(url: string): string {
 }
 
 /** Subprotocols that a browser offers with its token: it cannot set `Authorization` for a WebSocket. */
-export interface OfferedToken {
-  /** `undefined` for any other use of `bearer` than once, directly before the token. */
-  readonly token: string | undefined;
-  /** The other subprotocols, for the upstream. */
-  readonly others: string;
-}
+export type OfferedToken = NonNullable<ReturnType<typeof readOfferedToken>>;
 
 /** `bearer`, in each spelling that another reader could treat as the subprotocol. */
 const anyBearer = /^\W*bearer(?![\w!#$%&'*+.^`|~-])/i;
@@ -152,8 +147,11 @@ export function readHandshakeToken({ method, headers }: ResourceRequest): Offere
   return isHandshake ? readOfferedToken(headers) : undefined;
 }
 
-/** Reads the token among the subprotocols of any request, if they contain `bearer`. */
-export function readOfferedToken(headers: ResourceRequest['headers']): OfferedToken | undefined {
+/**
+ * Reads the token among the subprotocols of any request, if they contain `bearer`, and the others, for the upstream. The token
+ * is `undefined` for any other use of `bearer` than once, directly before it.
+ */
+export function readOfferedToken(headers: ResourceRequest['headers']) {
   const offered =
     headers
       .get('sec-websocket-protocol')

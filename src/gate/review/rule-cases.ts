@@ -33,12 +33,7 @@ export const caseSchema = v.strictObject({
 
 type RuleCase = v.InferOutput<typeof caseSchema>;
 
-export interface CaseOutcome {
-  /** `allowed`, or the reason of the refusal; in report mode, the reason in enforce mode. */
-  readonly decision: string;
-  readonly rule: string | undefined;
-  readonly asExpected: boolean;
-}
+export type CaseOutcome = Awaited<ReturnType<typeof runCase>>;
 
 const lifetime = 3600;
 
@@ -52,13 +47,14 @@ export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promis
   return outcomes;
 }
 
-async function runCase(each: RuleCase, gate: Gate, signer: KeyPair): Promise<CaseOutcome> {
+async function runCase(each: RuleCase, gate: Gate, signer: KeyPair) {
   const decided = await gate.decide(createRequest(each, gate.rules, signer), undefined);
   const decision = nameDecision(decided);
   const rule = decided.rule?.id;
   return { decision, rule, asExpected: decision === each.expect && (each.rule === undefined || each.rule === rule) };
 }
 
+/** Returns `allowed`, or the reason of the refusal; in report mode, the reason in enforce mode. */
 function nameDecision(decision: Decision): string {
   const error = decision.kind === 'refused' ? decision.error : decision.wouldRefuse;
   if (error === undefined) return 'allowed';

@@ -5,19 +5,17 @@ import { findPlaceholders, readRuleHost } from '../match/rule-pattern.ts';
 import type { Rule, Rules } from '../match/rules.ts';
 import { type RulesFile, readParts } from '../rules/rules-reader.ts';
 import { mergeParts } from '../rules/rules-set.ts';
-import type { Position } from '../rules/rules-text.ts';
 import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 
-export interface RuleWarning extends Position {
+interface FoundWarning {
   readonly kind: 'unreachable' | 'placeholder' | 'upstream' | 'unused';
+  readonly index: number;
   readonly seen: string;
   readonly fix: string;
 }
 
-type FoundWarning = Pick<RuleWarning, 'kind' | 'seen' | 'fix'> & { readonly index: number };
-
 /** Finds the warnings of a file or set, in the order of its rules. The file was read as these rules. */
-export function findRuleWarnings(file: RulesFile, rules: Rules): readonly RuleWarning[] {
+export function findRuleWarnings(file: RulesFile, rules: Rules) {
   const ignore = (): void => {};
   const merged = mergeParts(readParts(file, ignore), ignore);
   const entries = merged.entries.map(({ entry }) => entry);

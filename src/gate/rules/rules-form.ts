@@ -4,13 +4,6 @@ import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { ParsedFile, Path, Report, Step } from './rules-text.ts';
 import { type RulesDocument, rulesSchema } from './schema/rules-schema.ts';
 
-export interface Form {
-  /** `undefined` if it is not valid. */
-  readonly document?: RulesDocument;
-  /** Paths of the members that are not valid. */
-  readonly wrong: readonly Path[];
-}
-
 interface AnySchema {
   readonly type: string;
   readonly wrapped?: AnySchema;
@@ -35,7 +28,11 @@ const removedMembers: Readonly<Record<string, string>> = {
 
 type Issue = v.InferIssue<typeof rulesSchema>;
 
-export function checkForm({ value, locate }: ParsedFile, report: Report): Form {
+/** Returns the document, `undefined` if it is not valid, and the paths of the members that are not. */
+export function checkForm(
+  { value, locate }: ParsedFile,
+  report: Report,
+): { readonly document?: RulesDocument; readonly wrong: readonly Path[] } {
   // The schema treats an array as an object with the names 0, 1, 2.
   const lists = isJsonObject(value) ? recordNames.filter((name) => Array.isArray(value[name])) : [];
   for (const name of lists) {

@@ -27,11 +27,7 @@ export interface RulesText {
   readonly text: string;
 }
 
-export interface ParsedFile {
-  readonly value: unknown;
-  /** Returns the position of a path, or of its nearest enclosing path. */
-  locate(path: Path): Position;
-}
+export type ParsedFile = NonNullable<ReturnType<typeof parseRulesText>>;
 
 /** A problem in the text of a file. */
 interface Flaw {
@@ -49,7 +45,7 @@ const notJson = 'This is not JSON. Check for an extra or missing comma, a commen
  * Parses a rules file: JSON, or YAML 1.2 with one document and without anchors, aliases and tags. Each has unique members and exact
  * numbers.
  */
-export function parseRulesText({ name, text }: RulesText, report: Report): ParsedFile | undefined {
+export function parseRulesText({ name, text }: RulesText, report: Report) {
   const read: ReturnType<typeof readJson> = /\.ya?ml$/i.test(name) ? {} : readJson(text);
   // Valid JSON is read by the parser of tokens, and by `yaml` only for positions: that takes 30 times as long.
   let composed = 'value' in read ? undefined : compose(text);
@@ -61,8 +57,9 @@ export function parseRulesText({ name, text }: RulesText, report: Report): Parse
   for (const { offset, message } of flaws) report(positionAt(composeOnce().lines, offset), message);
   if (flaws.length > 0) return undefined;
   return {
-    value: 'value' in read ? read.value : composed?.document?.toJS({ maxAliasCount: 0 }),
-    locate: (path) => locate(composeOnce(), path),
+    value: ('value' in read ? read.value : composed?.document?.toJS({ maxAliasCount: 0 })) as unknown,
+    /** Returns the position of a path, or of its nearest enclosing path. */
+    locate: (path: Path): Position => locate(composeOnce(), path),
   };
 }
 
@@ -87,11 +84,7 @@ function findSyntaxError(error: unknown, text: string): number {
   return found < 0 ? text.trimEnd().length : found;
 }
 
-interface Composed {
-  readonly lines: yaml.LineCounter;
-  readonly document?: yaml.Document | undefined;
-  readonly flaws: readonly Flaw[];
-}
+type Composed = Readonly<{ lines: yaml.LineCounter; document?: yaml.Document; flaws: readonly Flaw[] }>;
 
 /** Parses YAML, and JSON as YAML. */
 function compose(text: string): Composed {
