@@ -1,6 +1,4 @@
-import { isThenable } from '../core/attempt.ts';
-import { isJsonObject } from '../core/jose/json.ts';
-import { checkMembers, checkValues, isText, type OptionCheck } from '../core/option-members.ts';
+import { checkMembers, checkValues, isPlain, isText, type OptionCheck } from '../core/option-members.ts';
 import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
 import { requireOwnServer } from '../core/resource-server/own-server.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
@@ -38,7 +36,7 @@ export const metadataMembers = [
 
 const valueChecks: Readonly<Record<string, OptionCheck>> = {
   scopesSupported: [(value) => Array.isArray(value) && [...value].every(isText), 'write a list of scopes'],
-  metadata: [(value) => isJsonObject(value) && !isThenable(value), 'write an object with members of the metadata'],
+  metadata: [isPlain, 'write an object with members of the metadata'],
 };
 
 const methods = 'GET, HEAD, OPTIONS';

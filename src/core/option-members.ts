@@ -47,7 +47,8 @@ export function checkMembers(what: string, value: object, known: readonly string
 }
 
 /** Reports whether an object has no class: its prototype is the one of objects, also of another realm, or absent. */
-function isPlain(value: object): boolean {
+export function isPlain(value: unknown): value is object {
+  if (!isObject(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -1,4 +1,4 @@
-import { isThenable } from '../core/attempt.ts';
+import { isPlain } from '../core/option-members.ts';
 import type { TokenRuleOptions } from '../core/resource-server/issuers/token-rules.ts';
 import type { IssuerRuleOptions, TrustedIssuer } from '../core/resource-server/issuers/trusted-issuer.ts';
 
@@ -50,7 +50,7 @@ export function fillIn<const P extends ProviderPreset, const R extends IssuerRul
   values: PresetValues<P>,
   rules?: R,
 ): PresetIssuer<P, R> {
-  refusePromise(rules);
+  requirePlain(rules);
   const given = new Map(Object.entries<unknown>(values));
   const { jwksUri = '' } = preset;
   const names = [...`${preset.issuer} ${jwksUri}`.matchAll(placeholder)].map(([, name = '']) => name);
@@ -66,9 +66,9 @@ export function fillIn<const P extends ProviderPreset, const R extends IssuerRul
   return { issuer, ...(jwksUri !== '' && { jwksUri: fill(jwksUri) }), rules: merged };
 }
 
-/** Throws `TypeError` for a promise of rules, whose policy would be lost. */
-export function refusePromise(rules: unknown): void {
-  if (isThenable(rules)) throw new TypeError('rules: await the promise first');
+/** Throws `TypeError` for rules that are an object of a class, such as a promise: their policy would be lost. */
+export function requirePlain(rules: unknown): void {
+  if (rules !== undefined && !isPlain(rules)) throw new TypeError('rules: write a plain object; await a promise first');
 }
 
 /** The value is not repeated: it may be a secret that was pasted into the wrong field. */

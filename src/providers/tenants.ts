@@ -1,7 +1,7 @@
 import { attempt } from '../core/attempt.ts';
 import type { IssuerFinder } from '../core/resource-server/issuers/issuer-finder.ts';
 import type { IssuerRuleOptions } from '../core/resource-server/issuers/trusted-issuer.ts';
-import { fillIn, type PresetIssuer, type PresetValues, type ProviderPreset, refusePromise } from './provider-preset.ts';
+import { fillIn, type PresetIssuer, type PresetValues, type ProviderPreset, requirePlain } from './provider-preset.ts';
 
 const maxTenants = 10_000;
 
@@ -21,7 +21,7 @@ export function findTenants<const P extends ProviderPreset, const R extends Issu
   rules: R,
 ): IssuerFinder<PresetIssuer<P, R>> {
   if (typeof accepts !== 'function') throw new TypeError('findTenants: write a function that accepts tenants');
-  refusePromise(rules);
+  requirePlain(rules);
   const parts = preset.issuer.split(/\{(\w+)\}/);
   const names = parts.filter((_, index) => index % 2 === 1);
   if (names.length === 0) throw new TypeError(`findTenants: ${preset.name} has one issuer for all; use fillIn`);

@@ -149,6 +149,7 @@ describe('invalid options → TypeError that names the fix', () => {
     ['scopes that are null', { scopesSupported: null } as object, /^scopesSupported: write a list of scopes/],
     ['a scope that is a number', { scopesSupported: [5] } as object, /^scopesSupported: write a list of scopes/],
     ['members as a string', { metadata: 'abc' } as object, /^metadata: write an object/],
+    ['members as a map', { metadata: new Map() } as object, /^metadata: write an object/],
     ['members as a promise', { metadata: Promise.resolve({}) } as object, /^metadata: write an object/],
     ['no authorization server', { authorizationServers: [] }, /^authorizationServers: name at least one issuer/],
     [

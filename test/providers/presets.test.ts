@@ -632,10 +632,15 @@ describe('findTenants', () => {
     expect(second).toBe(first);
   });
 
-  it('a promise of rules, whose policy would be lost → TypeError', () => {
-    const rules = Promise.resolve({ audience: api, policy: { scopes: ['a'] } }) as object;
-    expect(() => providers.fillIn(providers.githubActions, {}, rules)).toThrow(/^rules: await the promise first$/);
-    expect(() => providers.findTenants(providers.auth0, () => true, rules)).toThrow(/^rules: await the promise first$/);
+  it.each<[string, object]>([
+    ['a promise of rules', Promise.resolve({ audience: api, policy: { scopes: ['a'] } })],
+    ['a map of rules', new Map([['policy', { scopes: ['a'] }]])],
+    ['rules that are inherited', Object.create({ policy: { scopes: ['a'] } })],
+    ['null', null as unknown as object], // as without types
+  ])('%s, whose policy would be lost → TypeError', (_name, rules) => {
+    const refused = /^rules: write a plain object; await a promise first$/;
+    expect(() => providers.fillIn(providers.githubActions, {}, rules)).toThrow(refused);
+    expect(() => providers.findTenants(providers.auth0, () => true, rules)).toThrow(refused);
   });
 
   it('a preset with one issuer for all → TypeError', () =>

@@ -44,7 +44,8 @@ const nonceGrammar = /^[\w-]{32}$/;
 export function createNonces(options: NonceOptions): Nonces {
   checkOptionMembers<NonceOptions>('createNonces', options, { secret: true, stepSeconds: true });
   const { secret, stepSeconds = 120 } = options;
-  const bytes = Buffer.from(secret);
+  const isSecret = typeof secret === 'string' || ArrayBuffer.isView(secret);
+  const bytes = Buffer.from(isSecret ? secret : '');
   if (bytes.length < minSecretBytes) throw new TypeError('secret: write at least 32 bytes');
   if (!(stepSeconds > 0 && stepSeconds < Number.POSITIVE_INFINITY)) {
     throw new TypeError('stepSeconds: write a number of seconds above 0');

@@ -1,7 +1,7 @@
 import { type Check, createCheck } from '../checks.ts';
 import type { StepUp } from '../failures.ts';
 import { isJsonObject, isTime } from '../jose/json.ts';
-import { checkMembers } from '../option-members.ts';
+import { checkMembers, isPlain } from '../option-members.ts';
 import { hasAudience } from '../token/claims.ts';
 import { findPermissions, readActor } from '../token/grants.ts';
 import type { PolicyFacts } from '../token/token-policy.ts';
@@ -136,9 +136,11 @@ function readAllowed(entry: unknown): AllowedActor {
   return iss === undefined ? { sub } : { iss, sub };
 }
 
+const none = {};
+
 /** Reads `implies`, transitively. Returns the function that lists all scopes that grant one of several, these included. */
-function readImplications(implies: unknown = {}): (...scopes: readonly string[]) => readonly string[] {
-  if (typeof implies !== 'object' || implies === null || Array.isArray(implies)) {
+function readImplications(implies: unknown = none): (...scopes: readonly string[]) => readonly string[] {
+  if (implies !== none && !isPlain(implies)) {
     throw new TypeError("policy: implies must be an object, as in { 'files:write': ['files:read'] }");
   }
   /** Scopes that include a scope directly. */

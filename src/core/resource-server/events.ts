@@ -60,6 +60,8 @@ export function explainRefusals(
   // biome-ignore lint/suspicious/noConsole: the console is where a developer looks.
   write: (line: string) => void = (line) => console.warn(line),
 ): (event: ResourceServerEvent) => void {
+  if (typeof write !== 'function')
+    throw new TypeError('explainRefusals: write a function, as in (line) => log.warn(line)');
   return (event) => {
     const outage = event.type === 'keys' ? showOutage(event.event) : undefined;
     if (outage !== undefined) write(outage);

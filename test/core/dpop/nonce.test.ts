@@ -73,6 +73,11 @@ describe('options that cannot work', () => {
   it.each([
     ['a short secret', 'secret: write at least 32 bytes', { secret: 'x'.repeat(31) }],
     ['a secret of few bytes', 'secret: write at least 32 bytes', { secret: new Uint8Array(31) }],
+    [
+      'an object, whose 32 bytes would be zeros',
+      'secret: write at least 32 bytes',
+      { secret: { length: 32 } as Uint8Array },
+    ],
     ['no seconds', seconds, { secret, stepSeconds: 0 }],
     ['seconds below 0', seconds, { secret, stepSeconds: -1 }],
     ['endless seconds', seconds, { secret, stepSeconds: Number.POSITIVE_INFINITY }],

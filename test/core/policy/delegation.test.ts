@@ -136,6 +136,7 @@ it.each<[string, unknown]>([
   ['implies a cycle of two, one included twice', { implies: { a: ['b', 'b'], b: ['a'] } }],
   ['implies a cycle at the end of a chain', { implies: { a: ['b', 'c'], c: ['d'], d: ['c'] } }],
   ['implies a list', { implies: ['a'] }],
+  ['implies a map, whose scopes would be lost', { implies: new Map([['a', ['b']]]) }],
   ['implies an empty list', { implies: { a: [] } }],
   ['implies a scope with a space', { implies: { 'a b': ['c'] } }],
   ['actor of another value', { actor: 'optional' }],

@@ -278,6 +278,9 @@ describe('events', () => {
     expect(lines).toEqual([expect.stringContaining(`portcullis: POST ${path} refused: missing_credentials; `)]);
   });
 
+  it('explainRefusals with a logger instead of its function → TypeError', () =>
+    expect(() => explainRefusals(console as never)).toThrow(/^explainRefusals: write a function/));
+
   it('a valid token → granted, without the token, and no line', async () => {
     const events: ResourceServerEvent[] = [];
     const lines: string[] = [];
