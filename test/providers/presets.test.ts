@@ -4,6 +4,7 @@ import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import type { JsonObject } from '../../src/core/jose/json.ts';
 import type { TokenAlg } from '../../src/core/jose/jws.ts';
 import type { Fetch } from '../../src/core/outbound/http-client.ts';
+import { anyOf } from '../../src/core/policy/checked-policy.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
 import type { IssuerRuleOptions, TrustedIssuer } from '../../src/core/resource-server/issuers/trusted-issuer.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
@@ -126,6 +127,12 @@ const cases: readonly Provider[] = [
         { scp: undefined },
         'insufficient_scope',
         { scopes: ['Orders.Read'] },
+      ],
+      [
+        'token of any application of the tenant, which has no role',
+        { scp: undefined, roles: undefined, idtyp: 'app' },
+        'insufficient_scope',
+        anyOf({ scopes: ['Orders.Read'] }, { permissions: ['Orders.Approve'] }),
       ],
     ],
   },
