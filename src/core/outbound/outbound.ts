@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers';
+import { limitTime } from '../attempt.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { type JsonObject, parseJsonObject, withoutMark } from '../jose/json.ts';
 import type { OptionMembers } from '../option-members.ts';
@@ -94,11 +94,6 @@ export function createOutbound(
     if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;
-    // After a stall of this process the timers precede the reads: a response that has arrived is read first.
-    const giveUp = (): void => {
-      if (inFlight.has(controller)) controller.abort(timedOut(reading));
-    };
-    const timer = setTimeout(() => setImmediate(giveUp), timeoutSeconds * 1000);
     inFlight.add(controller);
     const headers = {
       ...{ accept, 'user-agent': userAgent, ...given },
@@ -114,12 +109,12 @@ export function createOutbound(
     };
     try {
       // The race binds also a `fetch` that does not heed its signal.
-      return await Promise.race([aborted(signal), fetchAndRead()]);
+      const settled = Promise.race([aborted(signal), fetchAndRead()]);
+      return await limitTime(settled, timeoutSeconds, () => Promise.reject(timedOut(reading)));
     } catch (error) {
       controller.abort(); // lets go of a body that was not read to its end
       return failAt(url)(error);
     } finally {
-      clearTimeout(timer);
       inFlight.delete(controller);
     }
   }
