@@ -7,7 +7,8 @@ const maxPeers = 10_000;
 
 /** Creates the limit of one process. A peer without an address is not limited: all senders behind a unix socket would be one. */
 export function createPeerLimit() {
-  const counts = new LRUCache<string, number>({ max: maxPeers, ttl: window * 1000 });
+  // On Workers, a timer for the time of the cache would end with its request.
+  const counts = new LRUCache<string, number>({ max: maxPeers, ttl: window * 1000, ttlResolution: 0 });
   const count = (peer: string): number => counts.get(peer) ?? 0;
   return {
     /** Seconds for which a peer is refused; 0 if it is not. */
