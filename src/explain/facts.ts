@@ -5,8 +5,8 @@ import { isJsonObject, type JsonObject } from '../core/jose/json.ts';
 import type { KeySet, ManagedKeySet } from '../core/keys/key-set.ts';
 import { isCombined } from '../core/policy/checked-policy.ts';
 import type { Policy } from '../core/policy/policy.ts';
-import type { Gathered } from '../core/resource-server/dry-run.ts';
 import type { Disguise } from '../core/shown-comparison.ts';
+import type { Gathered } from './dry-run.ts';
 import type { InputKind } from './input/input.ts';
 
 /** A setting that a fix may name. */

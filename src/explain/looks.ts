@@ -1,10 +1,10 @@
 import { type CheckedValue, type CheckRecord, checks } from '../core/checks.ts';
 import type { AccessError } from '../core/failures.ts';
 import { isTime } from '../core/jose/json.ts';
-import type { Gathered } from '../core/resource-server/dry-run.ts';
 import { describeBounds, showComparison } from '../core/shown-comparison.ts';
 import { shorten, showText, showValue } from '../core/shown-text.ts';
 import type { Step } from '../core/walk.ts';
+import type { Gathered } from './dry-run.ts';
 import { audiencesOf, type Facts, type InForce, namesOf, type Setting, type SettingLabel, textOf } from './facts.ts';
 import { formatDistance } from './shown-time.ts';
 

@@ -1,9 +1,9 @@
 import { parseJsonObject } from '../core/jose/json.ts';
 import { Refused } from '../core/refused.ts';
-import { type DryCall, type DryRun, dryRun } from '../core/resource-server/dry-run.ts';
 import type { JudgementRules } from '../core/resource-server/server-rules.ts';
 import type { AccessTokenRules, IssuerRules } from '../core/token/access-token.ts';
 import type { Trial } from './causes/cause.ts';
+import { type DryCall, type DryRun, dryRun } from './dry-run.ts';
 
 /** Checks of signatures, which an edited token or proof cannot pass: its issuer would sign it again. */
 const signed: ReadonlySet<string> = new Set(['signature', 'proof_signature', 'proof_token']);

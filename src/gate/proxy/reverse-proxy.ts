@@ -1,8 +1,8 @@
 import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { createPlaces } from '../../core/http/peer-places.ts';
 import { Refused } from '../../core/refused.ts';
 import { discardRest } from '../../server/http/exchange.ts';
+import { createPlaces } from '../../server/http/peer-places.ts';
 import { hasHeader } from './headers.ts';
 import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';

@@ -1,10 +1,10 @@
 import { gateClaims } from '../../core/assertion/assertion-claims.ts';
 import { checkExchangeOptions, checkTarget } from '../../core/exchange/token-exchange.ts';
-import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { checkJwksUri } from '../../core/keys/key-set-options.ts';
 import { noKeys } from '../../core/keys/static-key-set.ts';
 import { omitUndefined } from '../../core/option-members.ts';
 import { readIssuer, readIssuerName, type TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
+import { parseUpstream } from '../../server/settings/upstream-address.ts';
 import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
 import type { RuleExchange, RuleIntrospection, Rules, UpstreamEntry } from '../match/rules.ts';
 import type { ReportProblem } from './rules-text.ts';

@@ -2,8 +2,8 @@ import { readNodeBytes } from '../../adapters/node-request.ts';
 import type { EventReceiver } from '../../core/http/event-post.ts';
 import type { ReadClientAddress } from '../../core/http/external-url.ts';
 import { namePeer } from '../../core/http/peer-name.ts';
-import { createPlaces } from '../../core/http/peer-places.ts';
 import { createAnswer, type Exchange, type StreamApp, type Wire } from './exchange.ts';
+import { createPlaces } from './peer-places.ts';
 
 interface EventLimits {
   readonly readClientAddress: ReadClientAddress;

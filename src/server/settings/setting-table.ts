@@ -1,11 +1,11 @@
 import * as v from 'valibot';
 import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
-import { parseUpstream } from '../../core/http/upstream-address.ts';
 import { proofAlgorithms, tokenAlgs } from '../../core/jose/jws.ts';
 import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { type VariantName, variants } from '../variants/variants.ts';
 import { completeRows } from './setting-row.ts';
 import * as schemas from './setting-schemas.ts';
+import { parseUpstream } from './upstream-address.ts';
 
 /** Hides the content of a PEM file that was set instead of its path. */
 const pemFile = {

@@ -2,23 +2,28 @@
  * A dry run calls the stages of the authorization (`judgement.ts`) in the same order, with a walk, and goes on after a refusal
  * as far as the next stage has inputs. It changes nothing: it caches no token, fetches no key and consumes no proof.
  */
-import type { CheckId } from '../checks.ts';
-import { AccessError } from '../failures.ts';
-import { type Credentials, readCredentials } from '../http/credentials.ts';
-import type { ExternalUrl } from '../http/external-url.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { JsonObject } from '../jose/json.ts';
-import { isKid, type Jws } from '../jose/jws.ts';
-import type { KeySet } from '../keys/key-set.ts';
-import { omitUndefined } from '../option-members.ts';
-import { Refused } from '../refused.ts';
-import { type AccessTokenRules, type IssuerRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
-import { type Confirmation, readRegistered } from '../token/claims.ts';
-import { readScopes } from '../token/grants.ts';
-import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
-import { openWalk, type Step, type Walk } from '../walk.ts';
-import { findIntrospection, hashToken, openStages, type ReadRequest } from './judgement.ts';
-import type { JudgementRules } from './server-rules.ts';
+import type { CheckId } from '../core/checks.ts';
+import { AccessError } from '../core/failures.ts';
+import { type Credentials, readCredentials } from '../core/http/credentials.ts';
+import type { ExternalUrl } from '../core/http/external-url.ts';
+import type { Connection, ResourceRequest } from '../core/http/request.ts';
+import type { JsonObject } from '../core/jose/json.ts';
+import { isKid, type Jws } from '../core/jose/jws.ts';
+import type { KeySet } from '../core/keys/key-set.ts';
+import { omitUndefined } from '../core/option-members.ts';
+import { Refused } from '../core/refused.ts';
+import { findIntrospection, hashToken, openStages, type ReadRequest } from '../core/resource-server/judgement.ts';
+import type { JudgementRules } from '../core/resource-server/server-rules.ts';
+import {
+  type AccessTokenRules,
+  type IssuerRules,
+  type ValidToken,
+  verifyAccessToken,
+} from '../core/token/access-token.ts';
+import { type Confirmation, readRegistered } from '../core/token/claims.ts';
+import { readScopes } from '../core/token/grants.ts';
+import type { CheckedPolicy, PolicyFacts } from '../core/token/token-policy.ts';
+import { openWalk, type Step, type Walk } from '../core/walk.ts';
 
 export interface DryCall {
   readonly request: ResourceRequest;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createPlaces } from '../../../src/core/http/peer-places.ts';
+import { createPlaces } from '../../../src/server/http/peer-places.ts';
 
 function open(most: number, share: number) {
   const places = createPlaces(most, share);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseUpstream } from '../../../src/core/http/upstream-address.ts';
+import { parseUpstream } from '../../../src/server/settings/upstream-address.ts';
 
 it.each([
   ['http://api', { isTls: false, hostname: 'api', port: 80, socketPath: undefined }],
