@@ -18,7 +18,7 @@ async function pace(listener: RequestListener) {
   const { port } = server.address() as AddressInfo;
   const source = { type: 'fixed', path: '/some/path', tokens: ['one', 'two'] };
   const kinds = [{ name: 'good', weight: 1, expect: [200], timed: true, source }];
-  const stream = startStream({ port, connections: 32, rate: 1000, limit: 400, spins: true, kinds });
+  const stream = startStream({ port, connections: 32, rate: 1000, limit: 400, kinds });
   await vi.waitFor(() => expect(stream.state().done).toBe(true), { timeout: 60_000 });
   return stream.stop();
 }

@@ -72,23 +72,6 @@ const rules = (name, size, upstreams = 1) => ({
   rounds: (results) => (results.rules === undefined ? [] : rulesRatio(results.rules, size, upstreams)),
 });
 
-/** Ratio of the 99th percentiles of two proxies; empty if they were not measured. */
-export const paceRatio = ({ proxies = [] } = {}, name = 'proxy', other = 'nginx-plain') => {
-  const [above, below] = [name, other].map((wanted) => proxies.find((each) => each.name === wanted)?.p99 ?? []);
-  return ratiosOf(above, below);
-};
-
-/** @returns {Row} */
-const pace = (label, name, other, more) => ({
-  name: `${label} at 1 000 requests/s, p99`,
-  command: 'pace',
-  covers: oneWorker,
-  pairs: [],
-  within: 0.15,
-  rounds: (results) => paceRatio(results.pace, name, other),
-  ...more,
-});
-
 /** Far from their aims: a wider interval says as much. */
 const peer = { within: 0.1, digits: 1 };
 const own = (workload) => /** @type {Pair} */ (['portcullis', workload]);
@@ -114,7 +97,6 @@ export const aims = [
   }),
   gate('gate as the proxy : raw undici proxy', 'proxy', 'undici', 0.8),
   gate('gate as the proxy : http-proxy-3', 'proxy', 'http-proxy-3', 1),
-  pace('gate as the proxy : nginx without checks,', 'proxy', 'nginx-plain', { aim: { most: 1.5 } }),
   rules('gate, 100 rules : 1 rule', 100),
   rules('gate, 10 000 rules : 1 rule', 10_000),
   rules('gate, 10 000 rules and 100 upstreams : 1 rule and 1 upstream', 10_000, 100),
@@ -129,8 +111,6 @@ export const limits = [
   requests('warm : raw floor', own('warm'), ['raw-floor', 'warm']),
   requests('warm : raw floor, Node 26', ['portcullis-node26', 'warm'], ['raw-floor-node26', 'warm']),
   requests('malformed : open endpoint', own('malformed'), own('open')),
-  pace('raw undici proxy : nginx without checks,', 'undici', 'nginx-plain'),
-  pace('gate as the proxy : raw undici proxy,', 'proxy', 'undici'),
   gate('raw undici proxy : HAProxy jwt_verify', 'undici', 'haproxy'),
   gate('gate as the proxy, warm : HAProxy jwt_verify', 'proxy', 'haproxy'),
   gate('decision, each token new : sidecar in Go', 'gate', 'go', undefined, { workload: 'cold' }),
@@ -138,19 +118,6 @@ export const limits = [
   gate('decision, one token : sidecar in Go with a cache', 'gate', 'go-cached'),
   gate('nginx and a decision : nginx and the sidecar in Go without a cache', 'nginx-gate', 'nginx-go'),
   gate('nginx and a decision : nginx and the sidecar in Go with a cache', 'nginx-gate', 'nginx-go-cached'),
-  requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
-  // The cost of the one is how many requests the other serves instead.
-  requests('cost of the open endpoint, with a token : without a token', own('open'), own('open-token')),
-  gate(
-    'cost of the warm endpoint, with the headers that a proxy sends to a gate : without them',
-    'service',
-    'service-told',
-  ),
-  requests(
-    'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
-    ['dpop-floor', 'dpop'],
-    ['keys-floor', 'dpop-keys'],
-  ),
 ];
 
 /**

@@ -129,12 +129,6 @@ const silent = { ready: asked, workloads: [] };
  */
 export const gateServers = {
   service: { ...servers.portcullis, label: 'the service itself', workloads: ['warm'] },
-  'service-told': {
-    ...servers.portcullis,
-    label: 'the service itself, sent what a proxy tells a gate',
-    workloads: ['warm'],
-    headers: forwarded,
-  },
   gate: { label: 'the gate, next to a proxy', ...gate(), ready: asked, ...asked, workloads: ['warm', 'cold'] },
   'gate-asked': { label: 'the gate behind nginx', ...gate(), ...silent },
   'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), ...silent },

@@ -5,15 +5,15 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
 
   replay         the replay store in memory: size, time
   http           the service, its peers and floors; wrk sends the load
-  pace           the gate as the proxy at a fixed rate: latency from the moment at which a request was due
   rules          what a decision of the gate costs as its rules grow, with a condition and with an exchange
   first          the first token of a new process, with keys that were cached
+  cutoffs        memory of revocation cutoffs, and a cached token among them
   gate           the gate next to and as a proxy, with one upstream
   compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)
   tables         no measurement: writes the pages from tools/bench/results.json
 
 Without a name: replay, http and rules. With --write and without a name: all that the pages show, in twenty
-minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg). With --write and a name: only the part of that bench.
+minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
   --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, gate and compare, for development
@@ -25,9 +25,9 @@ server's processor is repeated automatically; the report counts those that staye
 const benches = {
   replay: () => import('./replay.js'),
   http: async () => ({ bench: (await import('./http.js')).benchHttp }),
-  pace: () => import('./pace.js'),
   rules: () => import('./rules.js'),
   first: () => import('./first.js'),
+  cutoffs: () => import('./cutoffs.js'),
   gate: async () => ({ bench: (await import('./http.js')).benchGate }),
   compare: () => import('./compare.js'),
   tables: async () => ({ bench: (await import('./publish.js')).writePages }),
@@ -35,7 +35,7 @@ const benches = {
 /** Default benches. */
 const usual = ['replay', 'http', 'rules'];
 /** Benches of the pages, in order. */
-const written = ['http', 'pace', 'rules', 'gate'];
+const written = ['http', 'rules', 'gate'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

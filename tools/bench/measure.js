@@ -39,13 +39,11 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
     return async (part) =>
       own(part, readFileSync(pool[workload][part], 'utf8').replaceAll('\n', `\t${more.join('')}\n`));
   }
-  let first = 0;
   return async (part) => {
     // A proof from the second of the start would get a nonce challenge.
     await sleep(1001 - (Date.now() % 1000));
     const count = Math.round(server.pace * (part === 'warmUp' ? warmUpSeconds : seconds));
-    const lines = await perServer({ scene, url: running.url, count, first });
-    first += count + 1;
+    const lines = await perServer(scene, running.url, count);
     return own(part, `${lines.join('\n')}\n`);
   };
 }

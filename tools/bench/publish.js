@@ -1,8 +1,7 @@
-// Results of a run with --write: its part of tools/bench/results.json, the generated tables and the picture.
+// Results of a run with --write: its part of tools/bench/results.json, and the generated tables.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
-import { formatChart } from './chart.js';
 import { formatReport } from './report.js';
 import { hasRuntime, runtimes } from './runtimes.js';
 
@@ -50,7 +49,7 @@ export function savePart(name, part) {
   writePages();
 }
 
-/** Writes every table and the picture from what was kept. */
+/** Writes every table from what was kept. */
 export function writePages() {
   const results = readResults();
   const blocks = formatReport(results);
@@ -60,7 +59,6 @@ export function writePages() {
     );
     writeFileSync(page, text);
   }
-  if (results.http !== undefined) writeFileSync(file('../../docs/performance.svg'), formatChart(results.http));
 }
 
 /** Four digits are more than a run can tell apart. */

@@ -1,7 +1,7 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
 
 import { estimate, median } from '../shared/statistics.js';
-import { judge, limits, paceRatio, rulesRatio } from './aims.js';
+import { judge, limits, rulesRatio } from './aims.js';
 import { gateServers } from './gate-servers.js';
 import { servers } from './servers.js';
 import { decimals, showEstimate, table, thousands } from './table.js';
@@ -106,19 +106,6 @@ const notesOf = ({ notes }) =>
     .flatMap(([name, list]) => list.map((text) => `- ${servers[name]?.label ?? name}: ${text}`))
     .join('\n');
 
-/** The 99th percentiles of the proxies, and their ratios to nginx. */
-export const formatPace = (part) =>
-  table(
-    ['proxy, one warm token', 'requests/s', 'p99, ms', ': nginx', '95 % interval', 'rounds'],
-    part.proxies.map(({ name, rate, p99 }) => [
-      gateServers[name].label,
-      thousands(rate),
-      median(p99).toFixed(2),
-      ...(name === 'nginx-plain' ? ['', ''] : showEstimate(estimate(paceRatio(part, name)))),
-      String(p99.length),
-    ]),
-  );
-
 /** The table of the matcher. */
 export const formatRules = (part) =>
   table(
@@ -167,7 +154,6 @@ export function formatReport(results) {
   const { http } = results;
   return {
     ...(http && {
-      chart: '![Requests a second on one processor, by server](performance.svg)',
       run: describeRun(http),
       date: `Measured on ${http.date.slice(0, 16).replace('T', ' ')} UTC${http.commit === undefined ? '' : ` at commit ${http.commit}`}.`,
       workloads: join(Object.keys(workloads).map((workload) => workloadTable(http, workload))),
@@ -176,7 +162,6 @@ export function formatReport(results) {
     }),
     ...(results.gate && { gate: gateTable(results.gate) }),
     ...(results.rules && { rules: formatRules(results.rules) }),
-    ...(results.pace && { pace: formatPace(results.pace) }),
     aims: aimTable(results),
     limits: limitTable(results),
   };

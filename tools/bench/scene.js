@@ -56,7 +56,6 @@ export async function openScene() {
     makeBearer: (count) => mint.make('bearer', count, about),
     makeProofs: (count, url) =>
       mint.make('proof', count, { token: bound, url, jwk: proofJwk, proofKey: holder.privateKey.export(pem) }),
-    makeOwnKeys: (count, url, first) => mint.make('ownKey', count, { ...about, url }, first),
     async close() {
       await Promise.all([mint.close(), provider.end()]);
       rmSync(folder, { recursive: true, force: true });

@@ -7,7 +7,6 @@ import { haproxyCommand } from './servers/haproxy.js';
 /** The runtime of the bench. */
 const here = `Node ${process.versions.node.split('.')[0]}`;
 const bearer = ['open', 'warm', 'cold', 'bad-signature', 'malformed'];
-const dpop = ['dpop', 'dpop-keys'];
 const brief = ['open', 'warm', 'cold', 'dpop'];
 
 const service = (runtime) => ({
@@ -59,18 +58,12 @@ export const servers = {
   portcullis: {
     label: `Portcullis, ${here}`,
     ...service('here'),
-    workloads: [...bearer, 'open-token', ...dpop],
+    workloads: [...bearer, 'dpop'],
     pace: 16_000,
   },
-  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'open-token', 'warm'] },
+  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'warm'] },
   'cold-floor': { label: 'floor: and one RS256 check', ...floor('token'), workloads: ['cold'] },
   'dpop-floor': { label: 'floor: and one ES256 check', ...floor('proof'), workloads: ['dpop'], pace: 20_000 },
-  'keys-floor': {
-    label: 'floor: one RS256 check, one key read, one ES256 check',
-    ...floor('keys'),
-    workloads: ['dpop-keys'],
-    pace: 12_000,
-  },
   'portcullis-node22': newer(22, 20_000),
   'portcullis-node24': newer(24, 20_000),
   'portcullis-node26': newer(26, 25_000),
@@ -90,7 +83,7 @@ export const servers = {
   express: {
     label: 'Express + express-oauth2-jwt-bearer',
     ...peer('express'),
-    workloads: [...bearer, ...dpop],
+    workloads: [...bearer, 'dpop'],
     pace: 6000,
   },
   fastify: { label: 'Fastify + @fastify/jwt', ...peer('fastify') },

@@ -15,13 +15,6 @@ const malformations = [
  */
 export const workloads = {
   open: { label: 'open endpoint', path: '/api/public', status: 200, lines: () => [''] },
-  // The cost of the token's bytes, on an endpoint that ignores them.
-  'open-token': {
-    label: 'open endpoint, a token sent along',
-    path: '/api/public',
-    status: 200,
-    lines: ({ warm }) => warm,
-  },
   warm: { label: 'warm: one token', status: 200, lines: ({ warm }) => warm },
   cold: { label: 'cold: each token new', status: 200, once: true, lines: ({ cold }) => cold },
   'bad-signature': {
@@ -41,14 +34,7 @@ export const workloads = {
     label: 'DPoP: one key, each proof new',
     status: 200,
     once: true,
-    perServer: ({ scene, url, count }) => scene.makeProofs(count, url),
-  },
-  'dpop-keys': {
-    label: 'DPoP: each key and proof new',
-    status: 200,
-    once: true,
-    // A key that is new costs a server twice as much.
-    perServer: ({ scene, url, count, first }) => scene.makeOwnKeys(Math.ceil(count / 2), url, Math.ceil(first / 2)),
+    perServer: (scene, url, count) => scene.makeProofs(count, url),
   },
 };
 

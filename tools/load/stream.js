@@ -11,19 +11,11 @@ const maxWaitingSeconds = 5;
 const maxAnswerSeconds = 60;
 
 /**
- * Starts a stream: `rate` a second, or full rate without it; `limit` ends it after N requests. With `spins` the process never
- * sleeps, so that no response has to wake it.
+ * Starts a stream: `rate` a second, or full rate without it; `limit` ends it after N requests.
  *
  * @param {any} options
  */
-export function startStream({
-  port,
-  connections: width,
-  rate,
-  limit = Number.POSITIVE_INFINITY,
-  kinds,
-  spins = false,
-}) {
+export function startStream({ port, connections: width, rate, limit = Number.POSITIVE_INFINITY, kinds }) {
   const host = `127.0.0.1:${port}`;
   const tally = createTally();
   const kindsByName = new Map(kinds.map((kind) => [kind.name, { ...kind, next: openSource(kind.source, host) }]));
@@ -132,11 +124,6 @@ export function startStream({
     pump();
   };
   const ticking = setInterval(tick, tickMilliseconds);
-  const spin = () => {
-    tick();
-    if (!stopped) setImmediate(spin);
-  };
-  if (spins) spin();
 
   for (let i = 0; i < width; i++) connectOne();
 

@@ -7,23 +7,17 @@ const { PORT, FLOOR = '', ANSWERS = '', TOKEN_KEY = '', PROOF_KEY = '' } = proce
 /** Responses of the service by path: `{headers, body}`. */
 const answers = new Map(Object.entries(JSON.parse(ANSWERS)));
 const rsaKey = createPublicKey(readFileSync(TOKEN_KEY));
-const signedAsJws = /** @type {const} */ ({ dsaEncoding: 'ieee-p1363' });
-const ecKey = { key: createPublicKey(readFileSync(PROOF_KEY)), ...signedAsJws };
+/** @type {import('node:crypto').VerifyKeyObjectInput} */
+const ecKey = { key: createPublicKey(readFileSync(PROOF_KEY)), dsaEncoding: 'ieee-p1363' };
 
 const checkJws = (jws, key) => {
   const dot = jws.lastIndexOf('.');
   return verify('sha256', Buffer.from(jws.slice(0, dot)), key, Buffer.from(jws.slice(dot + 1), 'base64url'));
 };
-/** The key that the header of a proof names. */
-const readKey = (proof) => {
-  const { jwk } = JSON.parse(Buffer.from(proof.slice(0, proof.indexOf('.')), 'base64url').toString());
-  return { key: createPublicKey({ key: jwk, format: 'jwk' }), ...signedAsJws };
-};
 const checks = {
   raw: () => true,
   token: ({ authorization }) => checkJws(authorization.slice(authorization.indexOf(' ') + 1), rsaKey),
   proof: ({ dpop }) => checkJws(dpop, ecKey),
-  keys: (headers) => checks.token(headers) && checkJws(headers.dpop, readKey(headers.dpop)),
 };
 const check = checks[FLOOR];
 
