@@ -15,7 +15,7 @@ import { createMetrics, formatMetrics } from '../observation/metrics.ts';
 import { flushSpans, openTraces } from '../observation/traces.ts';
 import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
-import { countProcesses } from '../settings/several-processes.ts';
+import { countProcesses } from '../settings/settings.ts';
 import { openReplay } from './open-replay.ts';
 import type { RunOptions, Service } from './service.ts';
 import { supervise } from './supervisor.ts';

@@ -10,8 +10,7 @@ import { StartFailure } from '../lifecycle/exit.ts';
 import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
-import type { Settings } from '../settings/settings.ts';
-import { findRevocationSources } from '../settings/several-processes.ts';
+import { findRevocationSources, type Settings } from '../settings/settings.ts';
 import { readSignalsFile } from './signals-file.ts';
 
 export type OwnedRevocations = NonNullable<Awaited<ReturnType<typeof openRevocations>>>;

@@ -9,12 +9,6 @@ import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface KnownName {
-  readonly name: string;
-  /** True if the value may be in a file, which `NAME_FILE` names. */
-  readonly isSecret: boolean;
-}
-
 /** Prefix that the variables of earlier versions could have. */
 const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
@@ -24,17 +18,23 @@ const leastLength = 7;
 
 /**
  * Reads the variables of settings, and `NAME_FILE` for secrets. A name that an earlier version had, and one with its prefix,
- * is a problem; another name that is nearly a setting is a misspelling.
+ * is a problem; another name that is nearly a setting is a misspelling. `known`: names, each with true for a secret.
  */
-export function readEnvironment(environment: Variables, known: readonly KnownName[], problems: SettingProblem[]) {
+export function readEnvironment(
+  environment: Variables,
+  known: ReadonlyMap<string, boolean>,
+  problems: SettingProblem[],
+) {
   const values = new Map(
     Object.entries(environment).flatMap(([name, value = '']) =>
       // An empty variable counts as not set: that is how compose files and shells unset one.
       value === '' || isOfKubernetes(name, value) ? [] : [[name, value] as const],
     ),
   );
-  const names = new Set(known.flatMap(({ name, isSecret }) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]));
-  for (const { name, isSecret } of known) {
+  const names = new Set(
+    Array.from(known, ([name, isSecret]) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]).flat(),
+  );
+  for (const [name, isSecret] of known) {
     const file = `${name}${fileSuffix}`;
     const path = isSecret ? values.get(file) : undefined;
     if (path === undefined) continue;

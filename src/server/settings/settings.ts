@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { hideUserInfo, showUrl } from '../../core/http/shown-url.ts';
@@ -6,13 +7,12 @@ import { isJsonObject, parseJsonObject, withoutMark } from '../../core/jose/json
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { type KnownName, readEnvironment, readProxies } from './environment.ts';
+import { readEnvironment, readProxies } from './environment.ts';
 import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
 import { hidden } from './setting-schemas.ts';
 import { type SettingName, settingTable } from './setting-table.ts';
-import { findUnshared } from './several-processes.ts';
 
 type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
 
@@ -99,12 +99,12 @@ export function environmentName({ environment }: SettingRow, variant: Variant): 
   return typeof environment === 'string' ? environment : environment(variant);
 }
 
-/** The names of every variant: a name of another variant is not a misspelt name of this one. */
-function knownNames(): readonly KnownName[] {
+/** The names of every variant, each with true for a secret, which may be in a file that `NAME_FILE` names: a name of another variant is not a misspelt name of this one. */
+function knownNames(): ReadonlyMap<string, boolean> {
   const known = Object.values(variants).flatMap((variant) =>
-    rows.map((row) => ({ name: environmentName(row, variant), isSecret: row.secret !== undefined })),
+    rows.map((row) => [environmentName(row, variant), row.secret !== undefined] as const),
   );
-  return [...new Map(known.map((each) => [each.name, each])).values()];
+  return new Map(known);
 }
 
 /** The settings file accepts the variable's name unchanged, or in lower case. */
@@ -179,7 +179,7 @@ function readFile(path: string | undefined, problems: SettingProblem[]): Readonl
 
 /** Finds settings under both of their names: only one of them would have an effect. */
 function findTwins(file: ReadonlyMap<string, unknown>): readonly SettingProblem[] {
-  return knownNames().flatMap(({ name }) => {
+  return [...knownNames().keys()].flatMap((name) => {
     const [first, second] = fileKeys(name).filter((key) => file.has(key));
     if (first === undefined || second === undefined) return [];
     const fix = `The settings file also has ${second}, which is the same setting. Write one of the two.`;
@@ -234,4 +234,45 @@ function show(row: SettingRow, value: unknown): string | undefined {
   if (row.secret !== undefined && typeof value !== 'string') return hidden;
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(',') : JSON.stringify(value);
   return (row.redact ?? hideUserInfo)(text);
+}
+
+/** Sources of cutoffs: settings and their variables. */
+const revocationSources = {
+  logoutClients: 'LOGOUT_CLIENTS',
+  sharedSignals: 'SHARED_SIGNALS',
+  adminKeyFile: 'ADMIN_KEY_FILE',
+} as const;
+
+type RevocationSource = keyof typeof revocationSources;
+
+export function findRevocationSources(values: Partial<Pick<Values, RevocationSource>>): readonly string[] {
+  const names = Object.keys(revocationSources) as RevocationSource[]; // its own members
+  return names.filter((name) => (values[name] ?? '').length > 0).map((name) => revocationSources[name]);
+}
+
+export function countProcesses({ workers }: Pick<Values, 'workers'>): number {
+  return workers === 'auto' ? availableParallelism() : workers;
+}
+
+/** Finds settings that need shared memory, and ports above the highest one. */
+function findUnshared(values: Partial<Values>): readonly SettingProblem[] {
+  const { workers = 1, adminPort = 'off', dpopEnabled, replayStore, revocationStore } = values;
+  if (workers === 1) return [];
+  const one = 'or set WORKERS=1.';
+  const problems: SettingProblem[] = [];
+  if (dpopEnabled === true && replayStore === 'memory') {
+    const fix = `Several processes share no memory, and each would accept a used proof. Set a URL of Redis, set DPOP_ENABLED=false, ${one}`;
+    problems.push({ name: 'REPLAY_STORE', value: replayStore, fix });
+  }
+  const sources = findRevocationSources(values);
+  if (revocationStore === 'memory' && sources.length > 0) {
+    const fix = `Several processes share no memory, and each would know its own cutoffs only. Set a URL of Redis, remove ${sources.join(', ')}, ${one}`;
+    problems.push({ name: 'REVOCATION_STORE', value: revocationStore, fix });
+  }
+  const last = countProcesses({ workers }) - 1;
+  if (adminPort !== 'off' && adminPort !== 0 && adminPort + last > 65_535) {
+    const fix = `The processes use this port and the ${last} ports after it. Set a number up to ${65_535 - last}, 0 or off.`;
+    problems.push({ name: 'ADMIN_PORT', value: String(adminPort), fix });
+  }
+  return problems;
 }
