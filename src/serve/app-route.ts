@@ -3,7 +3,7 @@ import type { ExternalUrl, ReadExternalUrl } from '../core/http/external-url.ts'
 import { Refused } from '../core/refused.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
-import type { Answer, Exchange, HeaderList, Route } from '../server/http/exchange.ts';
+import type { Answer, Exchange, HeaderList } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 
 export interface AppOptions {
@@ -15,7 +15,8 @@ export interface AppOptions {
 
 export type Respond = (exchange: Exchange) => Answer | Refused | Promise<Answer>;
 
-export interface AppRoute extends Route {
+export interface AppRoute {
+  readonly path: string;
   readonly respond: Respond;
 }
 

@@ -143,17 +143,13 @@ export type StreamApp = (
   wire: Wire,
 ) => Answer | typeof passedOn | Promise<Answer | typeof passedOn>;
 
-export interface Route {
-  readonly path: string;
-}
-
 const anyOrigin = 'http://localhost';
 
 /**
  * Creates a router of exact paths, for a request target: a path with a query, or a complete URL. Other targets are malformed.
  * `/a/` and `/A` are not `/a`; equivalent spellings of RFC 3986 §6.2.2 are.
  */
-export function createRouter<R extends Route>(routes: readonly R[]) {
+export function createRouter<R extends { readonly path: string }>(routes: readonly R[]) {
   const byPath: ReadonlyMap<string, R> = new Map(routes.map((route) => [route.path, route]));
   return (target: string): R | 'not_found' | 'malformed' => {
     const query = target.indexOf('?');
