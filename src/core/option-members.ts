@@ -103,7 +103,7 @@ export function refuseUndefined(what: string, name: string): TypeError {
   return new TypeError(`${what}: ${name} is undefined; write a value, or leave it out`);
 }
 
-type Defined<O> = { [K in keyof O as undefined extends O[K] ? never : K]: O[K] } & {
+export type Defined<O> = { [K in keyof O as undefined extends O[K] ? never : K]: O[K] } & {
   [K in keyof O as undefined extends O[K] ? K : never]?: Exclude<O[K], undefined>;
 };
 

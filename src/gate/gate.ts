@@ -1,6 +1,6 @@
 import type { ExchangedToken } from '../core/exchange/exchange-cache.ts';
 import type { DpopMode } from '../core/http/credentials.ts';
-import { createReadExternalUrl, type ReadClientAddress, type Trust } from '../core/http/external-url.ts';
+import { createReadExternalUrl, type Trust } from '../core/http/external-url.ts';
 import type { Connection, ResourceRequest } from '../core/http/request.ts';
 import { describeMismatch } from '../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../core/mcp/operation-headers.ts';
@@ -19,7 +19,7 @@ import type { openAssertions } from './identity/assertions.ts';
 import { createIdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
 import type { GateCors } from './match/cors.ts';
 import { describeTarget } from './match/request-target.ts';
-import { type Choice, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
+import { type Choice, type ChooseRuleOptions, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
 import type { Rule, RuleMcp, Rules } from './match/rules.ts';
 import type { McpMetadata } from './mcp-metadata.ts';
 
@@ -42,7 +42,7 @@ export interface GateExchange {
   discard(access: Access<unknown>, used: ExchangedToken): boolean;
 }
 
-export interface GateOptions {
+export interface GateOptions extends ChooseRuleOptions {
   readonly rules: Rules;
   /** Opens the resource server for these requirements; called once for each rule. */
   readonly openServer: (requirements: ServerRequirements) => ResourceServer<RegisteredClaims>;
@@ -53,11 +53,8 @@ export interface GateOptions {
   readonly assertions?: ReturnType<typeof openAssertions>;
   /** Default: none is served. */
   readonly mcpMetadata?: McpMetadata | undefined;
-  readonly cors?: GateCors | undefined;
   /** Exchanges by name. Absent for a test of rules, which exchanges nothing. */
   readonly exchanges?: ReadonlyMap<string, GateExchange>;
-  /** Default: the address of the connection. */
-  readonly readClientAddress?: ReadClientAddress | undefined;
 }
 
 export interface AdmittedDecision extends Choice {
@@ -103,8 +100,7 @@ export function createGate(options: GateOptions) {
   const identity = createIdentityHeaders(rules.identity, rules.assertion?.header);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const readCalledUrl = createReadExternalUrl({ trust: trustProxy, ...(pinned !== undefined && { pinned }) });
-  const { cors, readClientAddress } = options;
-  const chooseRule = createChooseRule(rules, readExternalUrl, { cors, readClientAddress });
+  const chooseRule = createChooseRule(rules, readExternalUrl, options);
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(requirementsOf(rule, rules))]));
   // Built from the origin in the rules, never from a host that a client sent.

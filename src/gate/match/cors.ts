@@ -1,20 +1,16 @@
 import type { ResourceRequest } from '../../core/http/request.ts';
 import type { HeaderList } from '../../server/http/exchange.ts';
 import { allowRequestedHeaders, token } from '../../server/http/requested-headers.ts';
+import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 
 export type GateCors = ReturnType<typeof createGateCors>;
-
-export interface GateCorsOptions {
-  /** Compared exactly; The value `*` allows every origin. */
-  readonly origins: readonly string[];
-  readonly credentials?: boolean | undefined;
-}
 
 // A response depends on the origin even if it does not allow it.
 const vary = ['vary', 'Origin'];
 const expose = ['access-control-expose-headers', 'WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id'];
 
-export function createGateCors({ origins, credentials = false }: GateCorsOptions) {
+/** Creates CORS headers. Origins are compared exactly; the value `*` allows every origin. */
+export function createGateCors({ origins, credentials = false }: NonNullable<RuleEntry['cors']>) {
   const allowed = new Set(origins);
   const allowsAll = allowed.has('*');
   const allows = (origin: string): boolean => origin !== '' && (allowsAll || allowed.has(origin));

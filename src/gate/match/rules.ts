@@ -1,6 +1,5 @@
-import type { ExchangeTarget, TokenExchangeOptions } from '../../core/exchange/exchange-request.ts';
-import type { IntrospectionOptions } from '../../core/introspection/introspection.ts';
 import type { OperationPolicies } from '../../core/mcp/operation-policy.ts';
+import type { Defined } from '../../core/option-members.ts';
 import type { PlainPolicy } from '../../core/policy/policy.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { ClaimPath } from '../../core/token/grants.ts';
@@ -62,19 +61,9 @@ export interface Rule extends Readonly<Omit<RuleEntry, Compiled | Defaulted>>, D
   readonly cors: GateCors | undefined;
 }
 
-export interface RuleIntrospection extends Omit<IntrospectionOptions, 'issuer' | 'clientSecret'> {
-  readonly clientSecretFile: string;
-}
-
-export interface RuleExchange extends ExchangeTarget, Pick<TokenExchangeOptions, 'clientId' | 'endpoint' | 'bound'> {
-  /** Name in {@link Rules.issuers}. */
-  readonly issuer: string;
-  readonly clientAuth?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt';
-  readonly clientSecretFile?: string;
-  readonly keyFile?: string;
-  readonly actorTokenFile?: string;
-}
-
+type IssuerEntry = NonNullable<RulesDocument['issuers']>[string];
+export type RuleIntrospection = Defined<NonNullable<IssuerEntry['introspection']>>;
+export type RuleExchange = Defined<NonNullable<RulesDocument['exchanges']>[string]>;
 export type UpstreamEntry = Readonly<Exclude<NonNullable<RulesDocument['upstreams']>[string], string>>;
 
 export interface Rules {

@@ -62,7 +62,7 @@ function compileIssuers(entries: NonNullable<RulesDocument['issuers']>, report: 
       readIssuer(trusted, { options: { subject: rules.subject ?? 'required' } }, () => noKeys);
       if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
       issuers.set(name, trusted);
-      if (introspection !== undefined) introspections.set(name, introspection as RuleIntrospection); // what is undefined is absent
+      if (introspection !== undefined) introspections.set(name, omitUndefined(introspection));
     } catch (error) {
       report(['issuers', name], `The issuer "${name}" cannot be used: ${describeError(error)}.`);
       issuers.set(name, { issuer });
@@ -78,7 +78,7 @@ function compileExchanges(
 ): Rules['exchanges'] {
   const exchanges = new Map<string, RuleExchange>();
   for (const [name, entry] of Object.entries(entries)) {
-    const exchange = entry as RuleExchange; // what is undefined is absent
+    const exchange = omitUndefined(entry);
     const { audience, resource, scopes, clientAuth, clientSecretFile, keyFile } = exchange;
     const trusted = issuers.get(exchange.issuer);
     exchanges.set(name, exchange);
@@ -93,7 +93,7 @@ function compileExchanges(
     }
     try {
       checkTarget(omitUndefined({ audience, resource, scopes }));
-      checkExchangeOptions(omitUndefined({ ...exchange, issuer: trusted.issuer }));
+      checkExchangeOptions({ ...exchange, issuer: trusted.issuer });
     } catch (error) {
       report(['exchanges', name], `The exchange "${name}" cannot be used: ${describeError(error)}.`);
     }
