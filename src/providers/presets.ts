@@ -24,7 +24,7 @@ export const auth0 = preset({ name: 'Auth0', issuer: 'https://{domain}/', rules:
 export const okta = preset({
   name: 'Okta, custom authorization server',
   issuer: 'https://{domain}/oauth2/{server}',
-  rules: { scopeClaim: 'scp' },
+  rules: { scopeClaim: 'scp', clientIdClaim: 'cid' },
 });
 
 /**
@@ -50,7 +50,7 @@ export const entraV1 = preset({
   issuer: 'https://sts.windows.net/{tenant}/',
   jwksUri: 'https://login.microsoftonline.com/common/discovery/keys',
   forms: { tenant: tenantId },
-  rules: { scopeClaim: 'scp', permissionsClaim: 'roles' },
+  rules: { scopeClaim: 'scp', permissionsClaim: 'roles', clientIdClaim: 'appid' },
 });
 
 /**

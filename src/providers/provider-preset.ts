@@ -13,7 +13,10 @@ export interface ProviderPreset {
   /** Required form of some values: a pattern, and its description. */
   readonly forms?: Readonly<Record<string, { readonly pattern: string; readonly fix: string }>>;
   /** Rules for the tokens of this provider. */
-  readonly rules: Pick<TokenRuleOptions, 'algorithms' | 'scopeClaim' | 'permissionsClaim' | 'subject'>;
+  readonly rules: Pick<
+    TokenRuleOptions,
+    'algorithms' | 'clientIdClaim' | 'scopeClaim' | 'permissionsClaim' | 'subject'
+  >;
 }
 
 /** The names in braces of an issuer. */

@@ -75,7 +75,7 @@ const cases: readonly Provider[] = [
     issuer: fillIn(
       providers.okta,
       { domain: 'example.okta.com', server: 'default' },
-      own({ audience: 'api://default' }),
+      own({ audience: 'api://default', clientIds: ['0oabv6kx4qq6h1U5l0h7'] }),
     ),
     discovery: publish('https://example.okta.com/oauth2/default', 'https://example.okta.com/oauth2/default/v1/keys'),
     header: { typ: undefined },
@@ -92,6 +92,7 @@ const cases: readonly Provider[] = [
     satisfies: [{ scopes: ['orders:read'] }],
     refused: [
       ['scopes in scope', { scp: undefined, scope: 'orders:read' }, 'insufficient_scope', { scopes: ['orders:read'] }],
+      ['token of another client', { cid: 'other', client_id: '0oabv6kx4qq6h1U5l0h7' }, 'unaccepted_client'],
     ],
   },
   {
@@ -138,7 +139,11 @@ const cases: readonly Provider[] = [
   },
   {
     preset: 'entraV1',
-    issuer: fillIn(providers.entraV1, { tenant }, own({ audience: [`api://${apiClient}`, apiClient] })),
+    issuer: fillIn(
+      providers.entraV1,
+      { tenant },
+      own({ audience: [`api://${apiClient}`, apiClient], clientIds: [client] }),
+    ),
     discovery: {
       // Not at the issuer, and so not asked for.
       url: `https://login.microsoftonline.com/${tenant}/.well-known/openid-configuration`,
@@ -658,7 +663,8 @@ describe('fillIn', () => {
   it('gives plain data, which JSON keeps unchanged', () => {
     const issuer = fillIn(providers.entraV1, { tenant }, { audience: apiClient });
     expect(JSON.parse(JSON.stringify(issuer))).toEqual(issuer);
-    expect(issuer.rules).toEqual({ scopeClaim: 'scp', permissionsClaim: 'roles', audience: apiClient });
+    const rules = { scopeClaim: 'scp', permissionsClaim: 'roles', clientIdClaim: 'appid', audience: apiClient };
+    expect(issuer.rules).toEqual(rules);
   });
 
   it('rules of the caller override the preset’s', () => {
