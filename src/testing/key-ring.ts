@@ -67,6 +67,8 @@ export function createKeyRing(alg: TokenAlg) {
       return read().jwks;
     },
     rotate(previous: PreviousKeys): string {
+      if (previous !== 'published' && previous !== 'withdrawn')
+        throw new TypeError('rotate: write published or withdrawn');
       const fresh = makeSigningKey(alg);
       publish(fresh, ...(previous === 'published' ? read().signing : []));
       generation++;

@@ -147,6 +147,9 @@ describe('a rotation', () => {
     expect(await judge(server, bearer(issuer.token()))).toBe('unknown_kid');
   });
 
+  it('rotate of another word, which would withdraw the keys → TypeError', () =>
+    expect(() => createTestIssuer().rotate('publish' as never)).toThrow('rotate: write published or withdrawn'));
+
   it('rotate() → a new generation of the keys', () => {
     const { issuer } = createPair();
     issuer.token();
