@@ -5,7 +5,7 @@ import { openScene } from './scene.js';
 const maxMemory = 256;
 
 /** Opens the scene of a row; what the row opens for itself goes with it, and is stopped where the scene cannot be opened. */
-export async function openRow(row, bench) {
+async function openRow(row, bench) {
   const own = (await row.open?.(bench)) ?? {};
   try {
     const scene = await openScene(bench, { ...row.setup, ...own });
@@ -17,11 +17,11 @@ export async function openRow(row, bench) {
   }
 }
 
-/** Plays a row in its scene, closes that, and resolves with the figures, the notes, and what was broken. */
-export async function playRow(row, { open, undisturbed }) {
+/** Opens the scene of a row, plays the row, closes the scene, and resolves with the figures, the notes, and what was broken. */
+export async function playRow(row, bench, undisturbed) {
   let scene;
   try {
-    scene = await open();
+    scene = await openRow(row, bench);
     scene.undisturbed = undisturbed;
     await row.play(scene);
     const measured = await scene.end({ forced: row.forced === true, processes: row.processes });

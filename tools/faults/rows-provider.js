@@ -27,8 +27,6 @@ async function isReady({ service }) {
 const downAtStart = {
   name: 'down-at-start',
   title: 'provider down at start',
-  // Opened in its turn: the longer the provider is down, the longer the retries wait.
-  fresh: true,
   setup: { providerDown: true },
   async play(scene) {
     await scene.begin();
@@ -49,11 +47,6 @@ const downAtStart = {
 const outage = {
   name: 'outage',
   title: 'provider down beyond freshness and stale period',
-  // Its keys grow old while other rows are played.
-  ripe: {
-    full: { from: freshSeconds - 35, until: freshSeconds - 10 },
-    quick: { from: freshSeconds - 18, until: freshSeconds - 4 },
-  },
   setup: { maxAge: freshSeconds },
   open: ({ quick }) => {
     // In the quick run so short that the provider is back before the retries are half a minute apart.

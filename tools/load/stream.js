@@ -79,6 +79,8 @@ export function startStream({ port, connections: width, rate, limit = Number.POS
       pump();
     },
     onAnswer(connection, status, answerHead) {
+      // A new connection on which no request is due for 10 s gets 408, and is closed.
+      if (connection.item === undefined && status === 408) return;
       const { kind, bytes, dueAt, expected } = connection.item;
       connection.item = undefined;
       const milliseconds = performance.now() - dueAt;
