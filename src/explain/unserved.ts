@@ -6,6 +6,7 @@ import { preflightOriginOf, type SettingLabels } from './facts.ts';
 const unserved = {
   400: 'The service responds with 400, because the target of the request is not a path. Correct the URL.',
   404: 'The service responds with 404, because it has no such path. Correct the path.',
+  417: 'The service responds with 417, because Expect is not 100-continue. Remove the header.',
   431: 'The service responds with 431, because the headers have more than 32 KiB. Send fewer of them, such as cookies.',
   405: 'The service responds with 405, because it serves GET and HEAD only. Correct the method.',
 } as const;

@@ -7,6 +7,7 @@ import { assertionKeysPath } from '../server/admin/admin.ts';
 import {
   type Answer,
   createRefuse,
+  findHeadRefusal,
   noteRefusal,
   noteWouldRefuse,
   plainError,
@@ -86,6 +87,8 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
     domainHasScheme: false,
     disguise: createDisguise(settings.logIdentity === 'plain' ? 'plain' : 'hashed', settings.logIdentitySecret),
     findAuthorizer({ request, connection }) {
+      const refusal = mode === 'proxy' ? findHeadRefusal(request) : undefined;
+      if (refusal !== undefined) return refusal;
       const judge = current().findJudge(request, connection);
       if (judge === undefined) return undefined;
       // Beside a proxy, the connection is the proxy's.

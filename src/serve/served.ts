@@ -1,6 +1,6 @@
 import type { ResourceRequest } from '../core/http/request.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
-import { createRouter, maxHeaderBytes } from '../server/http/exchange.ts';
+import { createRouter, findHeadRefusal } from '../server/http/exchange.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Endpoint } from '../server/variants/endpoints.ts';
 
@@ -9,12 +9,6 @@ export const docsPaths = { document: '/openapi.json', page: '/docs' } as const;
 
 /** Endpoints for events have credentials of their own, or none. */
 const ofEvents = /^(?:\/backchannel-logout$|\/shared-signals\/)/;
-
-/** Bytes of the target and the headers, which have one limit. */
-function measureHead({ url, target = url, headers }: ResourceRequest): number {
-  const lengths = Array.from(headers.entries?.() ?? [], ([name, value]) => name.length + value.length);
-  return lengths.reduce((sum, length) => sum + length, target.length);
-}
 
 /**
  * Creates a function that finds what the service requires of a request: a policy, `open` if it reads no token, or the
@@ -26,9 +20,10 @@ export function createFindAccess({ variant, docs, corsOrigins }: Pick<Settings, 
     ...variant.endpoints,
     ...open.map((path) => ({ path, access: 'open' }) as const),
   ]);
-  return (request: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | 431 | undefined => {
+  return (request: ResourceRequest): Endpoint['access'] | 400 | 404 | 405 | 417 | 431 | undefined => {
     const { method, url, target = url } = request;
-    if (measureHead(request) > maxHeaderBytes) return 431;
+    const refusal = findHeadRefusal(request);
+    if (refusal !== undefined) return refusal;
     const route = findRoute(target);
     const isRoute = typeof route === 'object';
     const hasCors = corsOrigins.length > 0 || (isRoute && route.path === metadataPath);

@@ -90,14 +90,17 @@ describe('the rule decides', () => {
     ['OPTIONS *', '', 'ambiguous_request'],
     ['GET /orders/1', 'Content-Length: 1\nContent-Length: 2\n', 'ambiguous_request'],
     ['GET /orders/1#x', '', 'ambiguous_path'],
+    ['GET /orders/1', 'Expect: 100-continue\n', 'admitted'],
+    ['GET /orders/1', 'Expect: x\n', 417],
+    ['GET /orders/1', `Cookie: ${'x'.repeat(32 * 1024)}\n`, 431],
     // As the proxy, the gate trusts no peer by default.
     ['GET /orders/1', 'X-Forwarded-Proto: https, http\n', 'admitted'],
-  ])('as the proxy: %s, %j → %s', async (target, lines, outcome) => {
+  ])('as the proxy: %s, %.40j → %s', async (target, lines, outcome) => {
     const call = `${target} HTTP/1.1\nHost: api.example\nAuthorization: Bearer ${await good()}\n${lines}\n`;
     const args = ['explain', '--json', '--rules', file];
     const { stdout } = await runCommand(args, { ...environment, UPSTREAM: 'http://127.0.0.1:1' }, call);
-    const { reason, verdict } = JSON.parse(stdout) as Explanation;
-    expect(reason ?? verdict).toBe(outcome);
+    const { reason, verdict, status } = JSON.parse(stdout) as Explanation;
+    expect(reason ?? status ?? verdict).toBe(outcome);
   });
 
   it.each([

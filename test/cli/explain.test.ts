@@ -56,6 +56,7 @@ describe('the verdict', () => {
     expect(await status('/api/none')).toEqual([1, 'refused', undefined, 404]);
     expect(await status('/api/private/')).toEqual([1, 'refused', undefined, 404]);
     expect(await status('/api/private', 'POST')).toEqual([1, 'refused', undefined, 405]);
+    expect(await status("/api/private -H 'Expect: x'")).toEqual([1, 'refused', undefined, 417]);
     expect(await status('/api/%70rivate')).toEqual([1, 'refused', 'expired', 401]);
     expect(await status('/.well-known/oauth-protected-resource')).toEqual([0, 'admitted', undefined, undefined]);
     const preflight =

@@ -83,6 +83,7 @@ describe('text pasted into the console of serve', async () => {
       { reason: 'invalid_audience' },
     ]);
     expect((await paste(`curl -d x ${service.url}/api/private`)).explanation).toMatchObject({ status: 405 });
+    expect((await paste(`curl -H 'Expect: x' ${service.url}/api/private`)).explanation).toMatchObject({ status: 417 });
   });
 
   it('X-Forwarded-* → undecided where it depends on the sender', async () => {

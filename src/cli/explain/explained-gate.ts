@@ -18,6 +18,7 @@ import {
 } from '../../explain/explanation.ts';
 import { readUnverified } from '../../explain/facts.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
+import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { requirementsOf } from '../../gate/gate.ts';
 import { findMode, trustOf } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
@@ -25,6 +26,7 @@ import { type Choice, chooseTreatment, createChooseRule, findDenial } from '../.
 import type { Rule, RuleExchange, RuleMcp } from '../../gate/match/rules.ts';
 import { readFraming } from '../../gate/proxy/request-head.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
+import { findHeadRefusal } from '../../server/http/exchange.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
@@ -112,6 +114,11 @@ export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Pr
 
   const explainer: Explainer = {
     async explain(call) {
+      const status = mode === 'proxy' ? findHeadRefusal(call.request) : undefined;
+      if (status !== undefined) {
+        const fix = describeUnserved(status, call.request, labels);
+        return explainUnserved(status, call.request, startExplanation(showTime(call)), fix);
+      }
       const framing = mode === 'proxy' && call.options.kind === 'request' ? readPasted(call) : undefined;
       if (framing instanceof Refused)
         return refuse('ambiguous_request', call, { seen: `${framing.context?.['part']}` });

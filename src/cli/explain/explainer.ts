@@ -33,6 +33,7 @@ import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { createFindAccess } from '../../serve/served.ts';
+import { findHeadRefusal } from '../../server/http/exchange.ts';
 import type { KeyPlace } from '../../server/keys/open-keys.ts';
 import { openResourceServer } from '../../server/process/open-resource-server.ts';
 import { openOutside } from '../../server/process/outside.ts';
@@ -162,7 +163,7 @@ export async function openSettings(settings: Settings, options: KeyOptions, labe
   const ofService = createFindAccess(settings);
   const findAccess: ServerParts['findAccess'] = ({ request, hasUrl }) => {
     // Every request to a gate without rules has the same requirements.
-    if (upstream !== '') return ofGate;
+    if (upstream !== '') return findHeadRefusal(request) ?? ofGate;
     return hasUrl ? ofService(request) : undefined;
   };
   const { revocations } = means;

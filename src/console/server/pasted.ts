@@ -1,9 +1,15 @@
 import type { Trust } from '../../core/http/external-url.ts';
 import { showText } from '../../core/shown-text.ts';
-import { explainOpenRoute, leaveCertificateOpen, rankExplanation } from '../../explain/explanation.ts';
+import {
+  explainOpenRoute,
+  leaveCertificateOpen,
+  rankExplanation,
+  startExplanation,
+} from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
+import { formatInstant } from '../../explain/shown-time.ts';
 import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
@@ -48,16 +54,20 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions, trust
   if (authorizer === 'open') return { ...shown, route: 'open', explanation: explainOpenRoute(path) };
   const withoutRoute = server && { server, policy: undefined, connection };
   const chosen = typeof authorizer === 'object' ? authorizer : withoutRoute;
+  const status = typeof authorizer === 'number' && call.url !== undefined ? authorizer : undefined;
+  const at = Date.now() / 1000;
+  const fix = status === undefined ? '' : describeUnserved(status, request, options.labels);
+  if (chosen === undefined && status !== undefined) {
+    const started = startExplanation(formatInstant(Math.floor(at)));
+    return { ...shown, explanation: explainUnserved(status, request, started, fix) };
+  }
   if (chosen === undefined)
     return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
-  const at = Date.now() / 1000;
   const explanation = await explainForEachPeer(trust, { request, connection }, (each) =>
     explainRequest(request, { ...chosen, connection: each }, options, at, leaveCertificateOpen),
   );
   if (call.malformed !== undefined)
     return { ...shown, explanation: explainUnserved(400, request, explanation, call.malformed) };
-  const isUnserved = typeof authorizer === 'number' && call.url !== undefined;
-  if (!isUnserved) return { ...shown, explanation };
-  const fix = describeUnserved(authorizer, request, options.labels);
-  return { ...shown, explanation: explainUnserved(authorizer, request, explanation, fix) };
+  if (status === undefined) return { ...shown, explanation };
+  return { ...shown, explanation: explainUnserved(status, request, explanation, fix) };
 }

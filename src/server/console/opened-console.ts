@@ -20,7 +20,7 @@ export interface Authorizer {
 
 export interface DecisionWatchOptions extends Pick<InForce, 'labels' | 'domainHasScheme' | 'disguise'> {
   /** Returns `open` for a route without a token, the status without a route, `undefined` if no token was read. */
-  readonly findAuthorizer: (exchange: Exchange) => Authorizer | 'open' | 400 | 404 | 405 | 431 | undefined;
+  readonly findAuthorizer: (exchange: Exchange) => Authorizer | 'open' | 400 | 404 | 405 | 417 | 431 | undefined;
   /** Validates a token without a route; absent if only rules say how. */
   readonly server?: ResourceServer<RegisteredClaims>;
 }

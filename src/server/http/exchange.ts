@@ -15,6 +15,14 @@ import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 /** Maximum size of the target and the headers of a request. */
 export const maxHeaderBytes: number = 32 * 1024;
 
+/** Finds the status of a request that every listener refuses before it reads the path; `undefined` if it reads the path. */
+export function findHeadRefusal({ url, target = url, headers }: ResourceRequest): 417 | 431 | undefined {
+  const lengths = Array.from(headers.entries?.() ?? [], ([name, value]) => name.length + value.length);
+  // The target and the headers have one limit.
+  if (lengths.reduce((sum, length) => sum + length, target.length) > maxHeaderBytes) return 431;
+  return /^(?:100-continue)?$/i.test(headers.get('expect') ?? '') ? undefined : 417;
+}
+
 /** Route of requests without a rule or an endpoint, in logs and metrics. */
 export const unmatched: string = 'unmatched';
 
