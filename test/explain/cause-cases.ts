@@ -205,6 +205,7 @@ export const causeCases: readonly CauseCase[] = [
     { authorization: 'Basic YTpi', token: 'YTpi' },
   ]),
   certain('token_quoted', 'malformed_encoding', { token: `"${jwt}"` }, [{ token: jwt }, { token: '"undefined"' }]),
+  certain('token_quoted', 'malformed_encoding', { token: `<${jwt}>` }, [{ token: '<token>' }, { token: `<${jwt}` }]),
   likely('token_truncated', 'invalid_signature', { token: signed(200) }, [
     { token: signed(256) },
     { token: signed(258) },

@@ -106,6 +106,7 @@ const repaired: readonly PastedInput[] = [
   ...rows('line_breaks', undefined, {
     'an e-mail breaks the token at 76 characters': wrap(token, 76),
     'an e-mail with CRLF and indentation': wrap(token, 64, '\r\n    '),
+    'a token in a block of Markdown': `\`\`\`\n${token}\n\`\`\``,
     'a quoted e-mail': wrap(token, 70, '\n> '),
     'a header line broken at 72 characters': `Authorization: Bearer ${wrap(token, 72)}`,
     'an e-mail that mixes line ends': `${wrap(token.slice(0, 240), 80, '\r\n')}\n${wrap(token.slice(240), 80)}`,
@@ -122,6 +123,11 @@ const repaired: readonly PastedInput[] = [
     'a token response inside an envelope': JSON.stringify({ data: { session: { access_token: token } } }),
     'a token response without its last brace': JSON.stringify({ access_token: token, scope: 'a' }).slice(0, -1),
   }),
+  ...rows('spaces', undefined, {
+    'a space inside the token': `${token.slice(0, 90)} ${token.slice(90)}`,
+    'a space inside the token of a header line': `Authorization: Bearer ${token.slice(0, 90)} ${token.slice(90)}`,
+  }),
+  ...rows('admitted', undefined, { 'a colour of a terminal': `Authorization: Bearer \x1b[01;31m${token}\x1b[0m` }),
   ...rows('percent_encoding', undefined, { 'a token percent-encoded by a form': token.replaceAll('.', '%2E') }),
   ...rows('hidden_characters', undefined, {
     'a zero-width space after the token': `${token}\u200b`,
@@ -131,6 +137,8 @@ const repaired: readonly PastedInput[] = [
   ...rows('quotation_marks', undefined, {
     'a token in quotation marks': `"${token}"`,
     'a token in typographic quotation marks': `“${token}”`,
+    'a token in brackets': `<${token}>`,
+    'a token in markup': `<code>${token}</code>`,
     'a curl command in typographic quotation marks': `curl -H “Authorization: Bearer ${token}” ‘${url}’`,
   }),
 ];
@@ -146,7 +154,11 @@ const credentials: readonly PastedInput[] = [
     'a no-break space after the scheme': curl(`Authorization: Bearer\u00a0${token}`),
     'a byte order mark before the token': bearer(`\ufeff${token}`),
   }),
-  ...rows('token_quoted', certain, { 'quotation marks in the header': curl(`Authorization: Bearer "${token}"`) }),
+  ...rows('token_quoted', certain, {
+    'quotation marks in the header': curl(`Authorization: Bearer "${token}"`),
+    'the brackets of a guide': bearer(`<${token}>`),
+    'the braces of a template': bearer(`{{${token}}}`),
+  }),
   ...rows('scheme_doubled', certain, {
     'Bearer twice': bearer(`Bearer ${token}`),
     'Bearer with a colon': curl(`Authorization: Bearer: ${token}`),
@@ -161,22 +173,32 @@ const credentials: readonly PastedInput[] = [
     'Sec-WebSocket-Protocol': `GET /orders HTTP/1.1\nHost: api.example\nUpgrade: websocket\nSec-WebSocket-Protocol: bearer, ${token}`,
     'X-Access-Token': curl(`X-Access-Token: ${token}`),
   }),
-  ...rows('token_in_query', certain, { 'a token in the query': `curl '${url}?access_token=${token}'` }),
+  ...rows('token_in_query', certain, {
+    'a token in the query': `curl '${url}?access_token=${token}'`,
+    'a token in the query of an access log': `192.0.2.1 - - [24/Nov/2026:10:00:00 +0000] "GET /orders?access_token=${token} HTTP/1.1" 401 60 "-" "-"`,
+  }),
   ...rows('token_in_cookie', certain, { 'a token in a cookie': `curl -b 'access_token=${token}' ${url}` }),
   ...rows('placeholder_token', likely, {
     'Bearer undefined': bearer('undefined'),
     'Bearer null': 'Bearer null',
     'a shell variable in single quotes': bearer('$TOKEN'),
+    'a command in single quotes': bearer('$(cat token)'),
     'a variable of Postman': bearer('{{access_token}}'),
     'an empty variable': curl('Authorization: Bearer '),
   }),
   ...rows('token_truncated', likely, {
     'a token cut by a column of 255 characters': token.slice(0, 255),
     'a token that ends with dots': bearer(`${token.slice(0, 200)}...`),
+    'a token cut inside its header': token.slice(0, 30),
+    'the claims of a token': token.split('.')[1] ?? '',
     'a token without its last characters': token.slice(0, -20),
   }),
   ...rows('preflight', likely, {
     'a preflight': 'OPTIONS /orders HTTP/1.1\nOrigin: https://app.example\nAccess-Control-Request-Method: GET',
+  }),
+  ...rows('unread', undefined, {
+    'a curl command with a file of headers': `curl -H @headers.txt ${url}`,
+    'a curl command with a configuration': `curl -K login.conf ${url}`,
   }),
   ...rows('header_stripped', likely, {
     'a request without its header': 'GET /orders HTTP/1.1\nHost: api.example',

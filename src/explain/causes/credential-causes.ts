@@ -3,13 +3,16 @@ import type { Facts } from '../facts.ts';
 import { decodePercent, isHidden, removeHidden } from '../input/repair.ts';
 import type { Cause, FoundCause } from './cause.ts';
 import { isForeign } from './foreign-tokens.ts';
+import { jsonStart } from './key-causes.ts';
 
 /** A token, with or without a scheme. */
 const schemeForm = /^(?:(\w+)[ :=]+)?["'`]?(ey[\w-]+\.[\w-]+\.[\w-]*)["'`]?$/;
 const jwt = /^["'`]?ey[\w-]+\.[\w-]+\.[\w-]*["'`]?$/;
 const placeholder =
-  /^["'`]?(?:undefined|null|none|nil|nan|true|false|\[object \w+\]|promise|token|access_?token|your[\w-]*|<[^>]*>|\$\{?\w+\}?|\$\{[^}]*\}|\$\w+(?:[.:]\w+)+|%\w+%|\{\{?[^}]*\}?\}|xxx+|\.\.\.|…)["'`]?$/i;
+  /^["'`]?(?:undefined|null|none|nil|nan|true|false|\[object \w+\]|promise|token|access_?token|your[\w-]*|<[^>]*>|\$\{?\w+\}?|\$\{[^}]*\}|\$\w+(?:[.:]\w+)+|\$\([^)]*\)|%\w+%|\{\{?[^}]*\}?\}|xxx+|\.\.\.|…)["'`]?$/i;
 const quotes = /^["'`“‘]|["'`”’]$/;
+/** A token that has replaced the word of a guide, but not its brackets. */
+const bracketed = /^[<([{]{1,2}(ey[\w-]+\.[\w-]+\.[\w-]*)[>)\]}]{1,2}$/;
 const tokenName = /^(?:access_?token|id_?token|token|jwt|auth(?:orization)?|bearer)$/i;
 
 /** Reasons for credentials that are not a token. */
@@ -113,6 +116,7 @@ export const credentialCauses: readonly Cause[] = [
       if (/^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim())) {
         return { fix: 'Check the program or the variable that provides the token.', note: 'nothing after the scheme' };
       }
+      if (bracketed.test(token)) return undefined;
       if (!placeholder.test(token) || !/^["'`]?\$/.test(token)) return placeholder.test(token);
       const fix =
         'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.';
@@ -172,11 +176,14 @@ export const credentialCauses: readonly Cause[] = [
   {
     id: 'token_quoted',
     reasons: [...shapeReasons, 'unsupported_scheme'],
-    meaning: 'Quotation marks are sent with the token.',
+    meaning: 'Quotation marks, or the brackets of a guide, are sent with the token.',
     fix: 'Remove the quotation marks. With jq, write jq -r.',
     note: 'quotation marks around the token',
     find: ({ seen: { authorization, token } }) => {
       const value = authorization ?? '';
+      const [, inside] = bracketed.exec(token) ?? [];
+      if (inside !== undefined)
+        return { ...authorize(`Bearer ${inside}`), fix: 'Remove the brackets.', note: 'brackets around the token' };
       if ((!quotes.test(token) && !quotes.test(value)) || placeholder.test(token)) return undefined;
       return authorize(`Bearer ${value.replace(/^["'`]?bearer /i, '').replace(/["'`“”‘’]/g, '')}`);
     },
@@ -189,7 +196,7 @@ export const credentialCauses: readonly Cause[] = [
     note: 'random characters, not a JWT',
     find: (facts) => {
       const { token } = facts.seen;
-      if (!/^[\w~+/=-]{16,}$/.test(token) || placeholder.test(token)) return undefined;
+      if (!/^[\w~+/=-]{16,}$/.test(token) || placeholder.test(token) || jsonStart.test(token)) return undefined;
       if (isForeign(facts)) return undefined;
       if (facts.force.labels.introspection === undefined) return true;
       return { or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)' };

@@ -15,6 +15,9 @@ const rsaLengths: readonly number[] = [256, 384, 512];
 /** Most bytes that a signature exceeds an allowed length by, if the token has more at its end. */
 const fewBytes = 12;
 
+/** The first member of a JOSE header or of claims in base64url: `{"alg":`, `{"typ":`, `{"kid":`, `{"x5t":`, `{"iss":`, `{"sub":`, `{"aud":`, `{"exp":`. */
+export const jsonStart: RegExp = /^eyJ(?:hbGci|0eXAi|raWQi|4NXQi|pc3Mi|zdWIi|hdWQi|leHAi)O/;
+
 /** Describes how a token is incomplete; `undefined` if it may be complete. */
 function describeCut({ seen: { token, header } }: Facts): string | undefined {
   if (/(?:\.\.\.|…)$/.test(token)) return 'it ends with dots';
@@ -24,6 +27,7 @@ function describeCut({ seen: { token, header } }: Facts): string | undefined {
   if (!first.startsWith('ey')) {
     return parts.length === 3 && second.startsWith('ey') ? 'it does not begin like a token (ey…)' : undefined;
   }
+  if (parts.length === 1) return jsonStart.test(first) ? 'a part of a token, without a dot' : undefined;
   if (parts.length < 3) return `${parts.length} of 3 parts`;
   const alg = textOf(header['alg']);
   const known = knownAlgorithms.get(alg);
@@ -143,8 +147,8 @@ export const keyCauses: readonly Cause[] = [
   {
     id: 'token_truncated',
     reasons: [
-      ...['malformed_token', 'malformed_encoding', 'malformed_claims', 'malformed_header', 'invalid_signature'],
-      'encrypted_token',
+      ...['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_claims', 'malformed_header'],
+      ...['invalid_signature', 'encrypted_token'],
     ],
     meaning: 'A part of the token is missing: it was copied incompletely, or a column or a header has a limit.',
     fix: 'Copy the entire token. If a program stores it, check the limit of its length there.',

@@ -61,6 +61,9 @@ function readCurl(text: string): CallInput | UnreadInput {
   });
   const find = (name: string): string | undefined => given.find(([each]) => each === name)?.[1];
   const headers = given.flatMap(([name, value]) => readHeader(name, value));
+  const isOfFile = given.some(([name, value]) => name === 'config' || (name === 'header' && value.startsWith('@')));
+  if (isOfFile && joinHeader(headers, 'authorization') === null)
+    return unread('The curl command reads headers from a file. Pipe in the sent request: curl -v prints it.');
   const data = given.filter(([name]) => dataOptions.has(name));
   const isGet = find('get') !== undefined;
   const hasBody = data.length > 0 && !isGet;

@@ -27,6 +27,8 @@ const anyQuotedBearer = /(["'`])(?<![:=(,>{[]\s{0,3}\1)(bearer ey[\w-]+\.[\w-]+\
 const takenBearer = { id: 'taken', note: 'a quoted value of the text, as Authorization' };
 /** A token in the query of a URL. */
 const anyNamed = /[?&]\w+=ey[\w-]+\.[\w-]+\./;
+/** The request in a line of an access log. */
+const loggedTarget = /"([A-Z]{3,10}) (\/[^\s"]{0,20000}) HTTP\/\d/;
 const inCookie = /cookie["'`\\]*\s*[:=][^\n]*$/i;
 const anyUrl = /(?:https?|wss?):\/\/[^\s"'`<>)\\]+/;
 const anyUrls = new RegExp(anyUrl.source, 'g');
@@ -71,6 +73,9 @@ export function readOtherText(text: string): Input {
   }
   const inUrl = (text.match(anyUrls) ?? []).find((each) => URL.canParse(each) && anyNamed.test(new URL(each).search));
   if (inUrl !== undefined) return { ...readTarget(text), kind: 'curl', url: toHttp(inUrl), headers: [] };
+  const [, method, target = ''] = loggedTarget.exec(text) ?? [];
+  if (method !== undefined && anyNamed.test(target))
+    return { kind: 'request', method, url: `http://localhost${target}`, headers: [] };
   const [, , quotedValue] = anyQuotedBearer.exec(text) ?? [];
   if (quotedValue !== undefined && tokens.size === 1) {
     return { ...readTarget(text), headers: [['Authorization', quotedValue]], repairs: [takenBearer] };

@@ -11,6 +11,9 @@ import { decodedPercent, decodePercent, jwtForm, type RepairedToken, repairToken
 import { findDescription, isResponse, readResponse, readResponseBody } from './response.ts';
 
 const bearerValue = /^(?!\w+\s*=\s*["'])(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
+/** Colours and links of a terminal. No header can have them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with ESC
+const terminalCodes = /\x1b(?:\[[\d;?]{0,40}[A-Za-z~]|\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\))/g;
 const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
 /** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
@@ -71,7 +74,12 @@ const maxSearched = 100_000;
 
 /** A request says more than the log lines next to it. */
 function readKnown(text: string, entry: EntryChoice): Input {
-  const { logged, rest } = splitLogLines(text.replace(/^\ufeff/, '').trim());
+  const { logged, rest } = splitLogLines(
+    text
+      .replace(/^\ufeff/, '')
+      .replace(terminalCodes, '')
+      .trim(),
+  );
   if (logged === undefined) return readRequest(rest, entry);
   if (!anyToken.test(rest)) return logged;
   const read = readRequest(rest.trim(), entry);
@@ -115,7 +123,7 @@ function readRequest(trimmed: string, entry: EntryChoice): Input {
   const isOfTokens = /^HTTP\/\S+ 2/.test(plain) && anyToken.test(plain);
   if (isResponse(plain) && !isOfTokens) return readResponse(plain);
   const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
-  const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['line_breaks']);
+  const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['line_breaks', 'spaces']);
   if (repaired !== undefined) return describeToken(repaired, scheme);
   if (knownHeader.test(plain) && headerLines.test(plain)) {
     return { kind: 'authorization', headers: readHeaderLines(plain.split(/\r?\n/)) };

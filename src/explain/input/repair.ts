@@ -27,9 +27,9 @@ export function decodePercent(text: string): string | undefined {
 
 export const decodedPercent = { id: 'percent_encoding', note: 'decoded percent-encoding' } as const;
 
-/** Removes line breaks, their quotation (`> `), the mark of quoted-printable before them, and white space. */
-function joinLines(text: string): string | undefined {
-  return /\s/.test(text) ? text.replace(/(?:=(?=\r?\n))?\s+(?:> ?)*/g, '') : undefined;
+/** Removes line breaks, their quotation (`> `), the mark of quoted-printable before them, and white space around them. */
+function joinLines(text: string): string {
+  return text.replace(/(?:=(?=\r?\n)|[ \t]{1,200})?[\r\n]\s*(?:> ?)*/g, '');
 }
 
 /** Something that copying does to a token. */
@@ -45,10 +45,12 @@ const repairs: readonly Repair[] = [
     apply: (text) => (isHidden(text) ? text.replace(hidden, '').trim() : undefined),
   },
   { id: 'line_breaks', note: 'removed line breaks inside the token', apply: joinLines },
+  { id: 'spaces', note: 'removed spaces inside the token', apply: (text) => text.replace(/[ \t]+/g, '') },
   {
     id: 'quotation_marks',
-    note: 'removed quotation marks around the token',
-    apply: (text) => /^["'`“‘](.*)["'`”’]$/.exec(text)?.[1],
+    note: 'removed quotation marks, brackets or markup around the token',
+    apply: (text) =>
+      /^(?:<\w{1,20}>|["'`“‘<([{]){1,20}((?:[^"'`“‘<([{]).*?)(?:<\/\w{1,20}>|["'`”’>)\]}]){1,20}$/.exec(text)?.[1],
   },
   {
     ...decodedPercent,
