@@ -6,6 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listen, stop } from '../../tools/shared/network.js';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
+import { runCommand } from '../support/command-runs.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
@@ -299,6 +300,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     ['dark', 1240],
     ['light', 390],
     ['dark', 390],
+    ['light', 320],
     ['light', 2200],
   ] as const)('%s, %d px → no violation by axe, no horizontal scrolling', async (colorScheme, width) => {
     const own = await openPage(browser, await dev.consoleLink(), {
@@ -331,6 +333,10 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await paste('Bearer undefined', own.page);
     await own.page.locator('.decisive').waitFor();
     await check('paste');
+    const { stdout } = await runCommand(['token', '--audience', 'a'.repeat(300)], dev.environment);
+    await paste(stdout, own.page);
+    await own.page.getByText('the token is for aaa').waitFor();
+    await check('a long value');
     await own.page.getByRole('link', { name: 'Configuration' }).click();
     await own.page.getByText('keys fetched').waitFor();
     await check('configuration');

@@ -58,7 +58,7 @@ main { padding: 1.5rem; }
 }
 @media (max-width: 52rem) {
   .top { position: static; padding: 0 1rem; gap: 0 1rem; }
-  nav { order: 3; width: 100%; margin: 0 -.5rem; gap: .1rem; }
+  nav { order: 3; flex-wrap: wrap; width: 100%; margin: 0 -.5rem; gap: .1rem; }
   nav a { padding: .5rem clamp(.4rem, 2vw, .75rem); }
   main { padding: 1rem; }
   .split, .split.try { grid-template-columns: minmax(0, 1fr); }
@@ -113,7 +113,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .empty h3 { margin: .6rem 0 .25rem; color: var(--ink); font-size: 1rem; }
 .empty .gate { width: 2.4rem; height: 2.4rem; }
 
-.detail header { display: grid; gap: .3rem; }
+.detail { overflow-wrap: anywhere; } .detail header { display: grid; gap: .3rem; }
 .detail h2 { display: flex; align-items: baseline; flex-wrap: wrap; gap: .3rem .6rem; }
 .detail h2 .reason { font-weight: 600; } .detail .response { margin-top: .7rem; }
 .tried .detail > pre { margin-top: .8rem; }
