@@ -15,6 +15,14 @@ export function readNodeRequest(incoming: IncomingMessage, target: string = inco
   return new NodeRequest(incoming, target);
 }
 
+/** Returns the lines that Node has parsed; without any, as with serverless-http on AWS Lambda, the headers of the platform. */
+function readLines({ rawHeaders, headers }: IncomingMessage): readonly string[] {
+  if (rawHeaders.length > 0) return rawHeaders;
+  return Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().flatMap((each) => [name, String(each)]),
+  );
+}
+
 /** A class, because there is one for each request: one object, with members computed on first read. */
 class NodeRequest implements ResourceRequest {
   readonly method: string;
@@ -22,6 +30,7 @@ class NodeRequest implements ResourceRequest {
   /** A path; `undefined` for every other form of request target (RFC 9112 §3.2). */
   readonly target: string | undefined;
   readonly #incoming: IncomingMessage;
+  readonly #lines: readonly string[];
   readonly #sent: string;
 
   constructor(incoming: IncomingMessage, target: string) {
@@ -29,6 +38,7 @@ class NodeRequest implements ResourceRequest {
     this.headers = this;
     this.target = target.charCodeAt(0) === 0x2f ? target : undefined;
     this.#incoming = incoming;
+    this.#lines = readLines(incoming);
     this.#sent = target;
   }
 
@@ -43,7 +53,7 @@ class NodeRequest implements ResourceRequest {
   }
 
   *entries(): Iterable<readonly [string, string]> {
-    const lines = this.#incoming.rawHeaders;
+    const lines = this.#lines;
     for (let i = 0; i < lines.length; i += 2) yield [String(lines[i]), String(lines[i + 1])];
   }
 
@@ -65,7 +75,7 @@ class NodeRequest implements ResourceRequest {
   }
 
   #read(lowered: string): string | null {
-    const lines = this.#incoming.rawHeaders;
+    const lines = this.#lines;
     let found: string | null = null;
     for (let i = 0; i < lines.length; i += 2) {
       const line = lines[i];

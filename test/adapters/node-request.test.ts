@@ -26,6 +26,20 @@ describe('headers', () => {
   );
 });
 
+it('headers without lines, as serverless-http makes them on AWS Lambda → read, and several values are joined', () => {
+  const headers = {
+    host: 'api.example',
+    authorization: 'Bearer a',
+    dpop: ['b', 'c'],
+    'content-length': 5,
+    te: undefined,
+  };
+  const request = readNodeRequest(Object.assign(receive({ url: '/a', rawHeaders: [] }), { headers }));
+  const names = ['Authorization', 'DPoP', 'Content-Length', 'TE'];
+  expect(names.map((name) => request.headers.get(name))).toEqual(['Bearer a', 'b, c', '5', null]);
+  expect(request.url).toBe('http://api.example/a');
+});
+
 it.each([
   [1, 0, 'http://localhost/a'],
   [1, 1, 'http:///a'],
