@@ -1,6 +1,5 @@
 import type { Audit } from '../../core/resource-server/audit.ts';
 import { codeOf } from '../../core/shown-text.ts';
-import { addDegraded, type Readiness } from '../admin/admin.ts';
 import { createAudit } from '../observation/audit/audit.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -45,10 +44,4 @@ function open(settings: Settings, log: Log): Audit {
     const message = `AUDIT_LOG cannot be opened (${codeOf(cause)}). Set the path of a file that this service can append to`;
     throw new StartFailure(message, cause);
   }
-}
-
-/** Adds a failing audit trail to the readiness. The service stays ready. */
-export function addAuditState(readiness: Readiness, audit: Audit | undefined): Readiness {
-  if (audit === undefined || audit.isAvailable()) return readiness;
-  return addDegraded(readiness, { audit: 'lines cannot be written: requests that need a token get 503' });
 }

@@ -1,9 +1,9 @@
 import { createReadClientAddress, createReadExternalUrl } from '../../core/http/external-url.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
-import type { Readiness } from '../admin/admin.ts';
+import { addDegraded, type Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
-import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
+import { openAudit } from '../lifecycle/open-audit.ts';
 import { observe, type WatchRequest } from '../observation/observe.ts';
 import { createReportProtocol } from '../observation/other-protocols.ts';
 import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
@@ -65,8 +65,9 @@ export function openServiceParts(options: ServiceOptions) {
     },
     /** Adds the audit trail, and a shutdown in progress, to a readiness. */
     completeReadiness(readiness: Readiness): Readiness {
-      if (!draining) return addAuditState(readiness, audit);
-      return { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } };
+      if (draining) return { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } };
+      const problem = 'lines cannot be written: requests that need a token get 503';
+      return audit?.isAvailable() === false ? addDegraded(readiness, { audit: problem }) : readiness;
     },
     drain: (): void => {
       draining = true;
