@@ -1,6 +1,5 @@
 import type { ResourceRequest } from '../core/http/request.ts';
-import { Answer, type HeaderList } from '../server/http/exchange.ts';
-import { allowRequestedHeaders } from '../server/http/requested-headers.ts';
+import { Answer, allowRequestedHeaders, type HeaderList } from '../server/http/exchange.ts';
 
 const preflightHeaders: HeaderList = [
   ...['access-control-allow-methods', 'GET,HEAD'],

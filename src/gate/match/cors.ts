@@ -1,6 +1,5 @@
 import type { ResourceRequest } from '../../core/http/request.ts';
-import type { HeaderList } from '../../server/http/exchange.ts';
-import { allowRequestedHeaders, token } from '../../server/http/requested-headers.ts';
+import { allowRequestedHeaders, type HeaderList, token } from '../../server/http/exchange.ts';
 import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 
 export type GateCors = ReturnType<typeof createGateCors>;

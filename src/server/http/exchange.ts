@@ -236,3 +236,13 @@ export function sendAnswer(answer: Answer, outgoing: ServerResponse, requestId?:
   outgoing.writeHead(status, all as string[]); // Node only reads them
   outgoing.end(body, encoding);
 }
+
+/** A method, or the name of a header (RFC 9110 §5.6.2). */
+export const token = /^[\w!#$%&'*+.^`|~-]{1,2048}$/;
+
+/** Allows the headers that a preflight names (Fetch Standard); no header if they are not a list, or are too long. */
+export function allowRequestedHeaders(request: ResourceRequest): HeaderList {
+  const names = request.headers.get('access-control-request-headers') ?? '';
+  const isList = names.length <= 2048 && names.split(',').every((name) => token.test(name.trim()));
+  return isList ? ['access-control-allow-headers', names] : [];
+}
