@@ -77,16 +77,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
 function describeEndpoint({ path, access }: Endpoint): RouteView {
   const isOpen = access === 'open';
-  const needs = describePolicy(isOpen ? {} : access);
-  const methods = ['GET', 'HEAD'];
   return {
-    id: path,
-    kind: 'route',
-    path,
-    hosts: [],
-    methods,
+    ...({ id: path, kind: 'route', path, hosts: [], methods: ['GET', 'HEAD'], mode: 'enforce' } as const),
     access: isOpen ? 'open' : 'token',
-    mode: 'enforce',
-    ...needs,
+    ...describePolicy(isOpen ? {} : access),
   };
 }

@@ -1,6 +1,5 @@
 import { failures, type Reason } from '../../core/failures.ts';
 import { createReadExternalUrl } from '../../core/http/external-url.ts';
-import type { ResourceRequest } from '../../core/http/request.ts';
 import { isJsonObject, type JsonObject } from '../../core/jose/json.ts';
 import { checkPolicy } from '../../core/policy/checked-policy.ts';
 import type { PlainPolicy } from '../../core/policy/policy.ts';
@@ -99,11 +98,8 @@ export function createReplay(rules: Rules): (recorded: RecordedDecision) => Repl
     if (method === 'OPTIONS' && readsPreflights) return { fact: 'access-control-request-method' };
     // An origin without its default port was recorded.
     const scheme = host.endsWith(':80') ? 'https' : 'http';
-    const headers = new Map([['host', host]]);
-    const request: ResourceRequest = {
-      ...{ method, url: `${scheme}://${host}${path}`, target: path },
-      headers: { get: (name) => headers.get(name) ?? null },
-    };
+    const headers = { get: (name: string) => (name === 'host' ? host : null) };
+    const request = { method, url: `${scheme}://${host}${path}`, target: path, headers };
     const chosen = chooseRule(request, { encrypted: scheme === 'https' });
     return chosen instanceof Refused ? chosen.reason : chosen.rule;
   };

@@ -4,16 +4,11 @@ import type { Rule, Rules } from '../match/rules.ts';
 import { type RuleMember, ruleMembers } from './schema/rule-members.ts';
 
 export function describeRules(rules: Rules | undefined): readonly RouteView[] {
-  return (rules?.rules ?? []).map((rule) => ({
-    id: rule.id,
-    kind: 'rule',
-    path: rule.path,
-    hosts: rule.hosts,
-    methods: rule.methods,
-    access: rule.access,
-    mode: rule.mode,
-    ...describePolicy(rule.policy, describeOwn(rule, rules?.issuers.size ?? 0)),
-  }));
+  return (rules?.rules ?? []).map((rule) => {
+    const { id, path, hosts, methods, access, mode, policy } = rule;
+    const needs = describePolicy(policy, describeOwn(rule, rules?.issuers.size ?? 0));
+    return { id, kind: 'rule', path, hosts, methods, access, mode, ...needs };
+  });
 }
 
 function describeOwn(rule: Rule, issuerCount: number): readonly string[] {
