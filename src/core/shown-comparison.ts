@@ -2,10 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Comparison } from './refused.ts';
 import { showText, showValue } from './shown-text.ts';
 
-export interface ShownComparison {
-  readonly expected?: string | readonly string[];
-  readonly received?: string | readonly string[];
-}
+type ShownComparison = { readonly [K in 'expected' | 'received']?: string | readonly string[] };
 
 const maxValues = 10;
 /** Start of every JOSE header: a token that a client has put into a claim must not get into the log. */

@@ -24,7 +24,6 @@ import {
   proofLifetime,
 } from './proof-checks.ts';
 
-/** Options of {@link createProofVerifier}. */
 export interface ProofVerifierOptions {
   /** `alg` values that are accepted: any of `proofAlgorithms`. Default `ES256`. */
   readonly algorithms?: readonly string[] | undefined;
@@ -34,19 +33,9 @@ export interface ProofVerifierOptions {
   readonly cachedKeys?: number | undefined;
 }
 
-export interface VerifiedProof {
-  readonly jkt: string;
-  readonly jti: string;
-  /** Seconds since the epoch: the last moment at which the proof would be accepted. */
-  readonly expires: number;
-  /** A nonce for the client, whose own is about to end (RFC 9449 §8.2). */
-  readonly nonce?: string;
-  /** Nonce in the proof, required or not. */
-  readonly sentNonce?: string;
-}
-
 /** Verifies a proof (RFC 9449 §4.3), synchronously. */
-export type VerifyProof = (request: ProofRequest) => VerifiedProof | Refused;
+export type VerifyProof = ReturnType<typeof createProofVerifier>;
+export type VerifiedProof = Exclude<ReturnType<VerifyProof>, Refused>;
 
 /** A key that a verified access token is bound to, and the header that named it last. */
 interface KnownKey {
@@ -63,7 +52,7 @@ const maxProofLength = 12_288;
  * `use_dpop_nonce` tells a client to try again, which helps only one whose proof is right in everything else.
  * Throws `TypeError` for an algorithm that cannot be accepted.
  */
-export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyProof {
+export function createProofVerifier(options: ProofVerifierOptions = {}) {
   const { nonces, cachedKeys = 10_000 } = options;
   const accepted = readAlgorithms(options.algorithms ?? ['ES256'], proofAlgorithms);
   // By thumbprint, which identifies one key whatever else its jwk says; and only keys that a verified access token is
@@ -96,7 +85,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     return refusal;
   };
 
-  return (request) => {
+  return (request: ProofRequest) => {
     const { walk, now } = request;
     const known = walk === undefined ? keys.get(request.jkt) : undefined;
     const jws = readProof(request.proof, { get: (text) => (text === known?.headerText ? known.header : undefined) });
@@ -119,8 +108,11 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     return {
       jkt: request.jkt,
       jti,
+      /** Seconds since the epoch: the last moment at which the proof would be accepted. */
       expires: iat + proofLifetime,
+      /** A nonce for the client, whose own is about to end (RFC 9449 §8.2). */
       ...(verdict === 'previous' && nonces !== undefined && { nonce: nonces.issue(now) }),
+      /** Nonce in the proof, required or not. */
       ...(nonce !== undefined && { sentNonce: nonce }),
     };
   };
