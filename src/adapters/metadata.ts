@@ -1,5 +1,5 @@
 import { checkMembers, checkValues, isPlain, isText, type OptionCheck } from '../core/option-members.ts';
-import { linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
+import { findMetadataLink, linkMetadata, metadataPath } from '../core/refusal/challenge.ts';
 import { requireOwnServer } from '../core/resource-server/own-server.ts';
 import type { ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
@@ -40,20 +40,18 @@ const valueChecks: Readonly<Record<string, OptionCheck>> = {
 };
 
 const methods = 'GET, HEAD, OPTIONS';
-const linked = new WeakMap<ResourceServer<RegisteredClaims>, string>();
 
 /** Creates the metadata of a resource server, and turns on the link in its challenges. */
 export function openMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): Metadata {
   requireOwnServer('createMetadata', server);
   checkMembers('createMetadata', options, metadataMembers);
   const metadata = createMetadataAnswers(options, 'its own path');
-  const before = linked.get(server);
-  if (before !== undefined && before !== metadata.url) {
+  const before = findMetadataLink(server.describeRefusal);
+  if (typeof before === 'object' && before.url !== metadata.url) {
     throw new TypeError(
       'createMetadata: this server links to other metadata; create a resource server for each resource',
     );
   }
-  linked.set(server, metadata.url);
   linkMetadata(server, { url: metadata.url });
   return metadata;
 }

@@ -136,12 +136,8 @@ interface Parts {
  * const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
  */
 export function createTestIssuer(options: TestIssuerOptions = {}): TestIssuer {
-  checkOptionMembers<TestIssuerOptions>('createTestIssuer', options, {
-    issuer: true,
-    audience: true,
-    alg: true,
-    now: true,
-  });
+  const members = { issuer: true, audience: true, alg: true, now: true } as const;
+  checkOptionMembers<TestIssuerOptions>('createTestIssuer', options, members);
   const { issuer = 'https://issuer.test/', audience = 'https://api.test/', alg = 'RS256' } = options;
   const { now = () => Date.now() / 1000 } = options;
   const ring = createKeyRing(alg);

@@ -41,18 +41,13 @@ export function isFixed(issuers: unknown): issuers is IssuerList {
   return Array.isArray(issuers);
 }
 
-/** Location of an issuer's keys, if it came without keys. */
 export type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'>;
 
 export const ruleNames = [...Object.keys(tokenRuleMembers), 'policy' satisfies keyof IssuerRuleOptions];
 
-const issuerNames = Object.keys({
-  issuer: true,
-  keys: true,
-  jwksUri: true,
-  insecure: true,
-  rules: true,
-} satisfies OptionMembers<TrustedIssuer>);
+const issuerMembers: OptionMembers<TrustedIssuer> = {
+  ...{ issuer: true, keys: true, jwksUri: true, insecure: true, rules: true },
+};
 
 interface DefaultRules {
   readonly options: TokenRuleOptions;
@@ -70,7 +65,7 @@ export function readIssuer(
   if (typeof entry !== 'object' || entry === null)
     throw new TypeError('issuers: write issuers, or objects with an issuer');
   // A test issuer has more members, an audience among them that is of its tokens and no rule.
-  if (!('token' in entry)) checkMembers('issuers', entry, issuerNames);
+  if (!('token' in entry)) checkMembers('issuers', entry, Object.keys(issuerMembers));
   const { issuer, keys, jwksUri, insecure, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
   refuseDocumentUrl(issuer);
