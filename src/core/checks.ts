@@ -36,7 +36,6 @@ export interface CheckRecord {
   /** Reasons of its refusals. A check has one; a stage, which produces what later steps need, has several. */
   readonly reasons: readonly [Reason, ...Reason[]];
   readonly row: keyof typeof rows;
-  /** Name for people. */
   readonly label: string;
   /** Checks of one value have one group: a later check also fails if an earlier one did. Default: the id. */
   readonly group?: string;
@@ -70,7 +69,6 @@ const timeForm = (name: 'exp' | 'nbf' | 'iat'): Unplaced => {
 const proofForm = (name: string): Unplaced =>
   check('malformed_proof_claims', `${name} is valid`, { group: `proof_${name}` });
 
-/** Records of one row, in their order. */
 function inRow<Id extends string>(row: CheckRecord['row'], records: Readonly<Record<Id, Unplaced>>) {
   const placed = Object.entries<Unplaced>(records).map(([id, record]) => [id, { ...record, row }]);
   return Object.fromEntries(placed) as Readonly<Record<Id, CheckRecord>>; // the names are kept
@@ -238,9 +236,7 @@ export function sectionOf({ row }: CheckRecord): string {
 export interface Check<Facts> {
   /** Names the check in an explanation. No other check has the same. */
   readonly id: CheckId;
-  /** Reason of the refusal if the check fails. */
   readonly reason: Reason;
-  /** Checks of one thing have one group: a later one also fails if an earlier one did. */
   readonly group: string;
   /** Reads the facts only: no counter, no cache, no clock. Must not throw, also if an earlier check of its list failed. */
   readonly passes: (facts: Facts) => boolean;

@@ -42,7 +42,6 @@ export function openWalk() {
 
   return {
     steps,
-    /** Results of the stages, by their ids. */
     values: values as ReadonlyMap<CheckId, unknown>,
     /** Makes every check, also after a failed one. */
     checks<Facts>(checks: readonly Check<Facts>[], facts: Facts): undefined {

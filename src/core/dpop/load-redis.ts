@@ -1,4 +1,3 @@
-/** Loads the optional package. */
 export async function loadRedis(): Promise<typeof import('@redis/client')> {
   try {
     return await import('@redis/client');

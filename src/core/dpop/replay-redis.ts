@@ -77,7 +77,6 @@ export async function createRedisReplayStore(
   const instance = randomBytes(9).toString('base64url');
   let horizon: Horizon | undefined;
   let errors = 0;
-  /** Number of responses of Redis so far. */
   let answers = 0;
   let attempts = 0;
   const kept = keepLink(links, {

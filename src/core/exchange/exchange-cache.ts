@@ -41,7 +41,6 @@ export interface ExchangeEntry extends CachedExchange {
   readonly size: number;
 }
 
-/** Outcomes of exchanges, as {@link createExchangeCache} keeps them. */
 export type ExchangeCache = ReturnType<typeof createExchangeCache>;
 
 /** Bytes of an entry in addition to the two tokens. */
@@ -75,7 +74,6 @@ export function createExchangeCache(maxBytes = 32 * 1024 * 1024) {
   return {
     /** Returns a prefix of keys that no other exchange has. */
     open: (): string => `${opened++} `,
-    /** Deletes all entries with this prefix. */
     close(prefix: string): void {
       for (const key of [...entries.keys()]) if (key.startsWith(prefix)) entries.delete(key);
     },

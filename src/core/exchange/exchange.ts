@@ -21,7 +21,6 @@ export type ExchangeOutcome = 'ok' | 'refused' | 'unavailable';
 
 type Result = ExchangedToken | Refused;
 
-/** Seconds that a refusal is cached. */
 const refusedSeconds = 5;
 /** Seconds between two tokens of one key that upstreams have refused. */
 const discardSeconds = 10;

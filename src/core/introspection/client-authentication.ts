@@ -29,7 +29,6 @@ export interface ClientCredentials {
   readonly clientKey?: ClientKey;
 }
 
-/** Members of the options for requests of a client. */
 export const clientMembers: OptionMembers<ClientCredentials & { timeoutSeconds?: unknown; maxCalls?: unknown }> = {
   clientId: [isText, 'write a string', 'required'],
   clientSecretMethod: oneOf('client_secret_basic', 'client_secret_post'),
@@ -38,7 +37,6 @@ export const clientMembers: OptionMembers<ClientCredentials & { timeoutSeconds?:
   maxCalls: [(value) => Number.isInteger(value) && Number(value) >= 1, 'write 1 or more'],
 };
 
-/** Parts of a request that authenticate the client. */
 export interface Authentication {
   readonly authorization?: string;
   readonly fields?: Readonly<Record<string, string>>;

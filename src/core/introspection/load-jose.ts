@@ -1,4 +1,3 @@
-/** Loads the optional package. */
 export async function loadJose(): Promise<typeof import('jose')> {
   try {
     return await import('jose');

@@ -111,7 +111,6 @@ export function importPublicJwk(jwk: unknown): KeyObject | JwkFlaw<PublicJwkDefe
   return attempt(() => createPublicKey({ key: material, format: 'jwk' })) ?? flaw('not_on_curve', 'x');
 }
 
-/** Returns a member that only a private key has. */
 export function findPrivateMember(jwk: JsonObject): string | undefined {
   return privateMembers.find((member) => Object.hasOwn(jwk, member));
 }

@@ -33,7 +33,6 @@ export function writeCompact(parts: {
   return `${input}.${parts.sign(Buffer.from(input)).toString('base64url')}`;
 }
 
-/** The signature of these bytes, as `alg` makes it. */
 export function signBytes(input: Uint8Array, { alg, privateKey: key }: Signer): Buffer {
   const { digest, padding, saltLength } = findAlgorithm(alg);
   return sign(digest, input, { key, dsaEncoding: 'ieee-p1363', padding, saltLength });

@@ -3,7 +3,6 @@ import type { JsonObject } from './json.ts';
 import { type Algorithm, proofAlgorithms, type TokenAlg } from './jws.ts';
 import { findAlgorithm, type PrivateKey, readPrivateKey, signCompact } from './sign.ts';
 
-/** A key pair that signs tokens and proofs. */
 export interface KeyPair {
   readonly alg: TokenAlg;
   readonly privateKey: KeyObject;

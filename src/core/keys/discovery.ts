@@ -31,7 +31,6 @@ export interface Found {
   readonly failure?: ProviderError;
 }
 
-/** Maximum size of a response of the identity provider, in bytes. */
 export const maxAnswerBytes = 256 * 1024;
 
 /** Creates the discovery of one issuer (RFC 8414 §3). Only a missing document is bridged, by an earlier `jwks_uri` or the fallback. */

@@ -21,7 +21,6 @@ export interface Jwks {
   readonly entries: readonly object[];
 }
 
-/** Describes a key that is not used. */
 export function showDropped({ kid, why, member }: DroppedKey): string {
   const reason = `${why.replaceAll('_', ' ')}${member === undefined ? '' : ` (${member})`}`;
   return `${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${reason}`;

@@ -53,7 +53,6 @@ export function describe({ entries, published, at, lifetime }: Omit<Loaded, 'fre
   return { keys: entries, published: [...published], ageSeconds: now - at, lifetimeSeconds: lifetime };
 }
 
-/** Adds the time of the fetch to keys. */
 export function dateKeys(jwks: Jwks, at: number, lifetime: number): Loaded {
   return { ...jwks, at, lifetime, freshUntil: at + lifetime };
 }

@@ -3,7 +3,6 @@ import { type ProviderError, toProviderError } from '../outbound/provider-error.
 interface FailedAttempt {
   readonly error: ProviderError;
   readonly attempt: number;
-  /** Seconds. */
   readonly at: number;
   /** Earliest time of the next attempt by backoff, in seconds. */
   readonly retryAt: number;

@@ -2,7 +2,6 @@ import { isJsonObject, type JsonObject, parseJsonComposite } from '../jose/json.
 
 export type McpMessages = { readonly list: readonly JsonObject[]; readonly isBatch: boolean };
 
-/** Maximum size of a body, in bytes. */
 export const maxMessageBytes = 1024 * 1024;
 const maxDepth = 100;
 /** Every member of a message of revision 2026-07-28. A parser that ignores case would read another one as one of these. */

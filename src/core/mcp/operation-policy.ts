@@ -8,7 +8,6 @@ import { type Operation, operationKinds } from './operations.ts';
 
 export type OperationPolicies = ReturnType<typeof createOperationPolicies>;
 
-/** A compiled entry. */
 type CheckedEntry = { readonly key: string; readonly policy: Policy<unknown>; readonly checked: CheckedPolicy };
 
 /** Compiles the entries, each with what `policy` implies. */

@@ -47,10 +47,8 @@ export interface ByteStream {
   };
 }
 
-/** A `Fetch` with connections of its own. */
 export interface HttpClient {
   readonly fetch: Fetch;
-  /** Drops every connection. */
   close(): void;
 }
 
@@ -224,7 +222,6 @@ function sendOver(
   });
 }
 
-/** Trusted certificates, and the own one. */
 interface Trust {
   /** `undefined`: the roots of Node and of NODE_EXTRA_CA_CERTS. */
   readonly roots: readonly string[] | undefined;

@@ -156,7 +156,6 @@ function openParts({ stale = 'accept', now = () => Date.now() / 1000, ...options
       const isUnknown = stale === 'refuse' && contact.secondsWithout() > staleAfter;
       return isUnknown ? new Refused('revocation_unknown') : undefined;
     },
-    /** Refuses by a cutoff. */
     refuseRevoked(claims: JsonObject): Refused | undefined {
       const found = cutoffs.find(claims);
       if (found?.isCertain !== true) return undefined;
@@ -192,7 +191,6 @@ function openParts({ stale = 'accept', now = () => Date.now() / 1000, ...options
   return own;
 }
 
-/** Applies what a store has, and each change. */
 function followStore(
   store: RevocationStore,
   cutoffs: Cutoffs,

@@ -156,13 +156,11 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   return { claims: readRegistered(claims), scopes, jkt, certificate, verifiedBy };
 }
 
-/** The token as a JWS, not yet verified. */
 export function readToken(token: string, known?: KnownHeaders): Jws | Refused {
   const jws = parseJws(token, known);
   return typeof jws === 'string' ? new Refused(defectReasons[jws]) : jws;
 }
 
-/** The claims of a token, not yet looked into. */
 export function readClaims({ payload }: Jws): JsonObject | Refused {
   return parseJsonObject(payload) ?? new Refused('malformed_claims');
 }

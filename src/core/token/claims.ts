@@ -112,7 +112,6 @@ const otherUses: ReadonlySet<unknown> = new Set(['id', 'refresh']);
 const otherTypes: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Logout']);
 const uriStart = /^[a-z][a-z\d+.-]*:/i;
 
-/** For a time that must not lie ahead. */
 function compareStart(received: unknown, { nbfTolerance }: ClaimRules, now: number): Comparison {
   return { received, time: { now, past: Number.POSITIVE_INFINITY, ahead: nbfTolerance } };
 }

@@ -26,7 +26,6 @@ export interface TokenCacheStatus {
   readonly misses: number;
 }
 
-/** Verified tokens, as {@link createTokenCache} keeps them. */
 export type TokenCache = ReturnType<typeof createTokenCache>;
 
 interface Entry {
