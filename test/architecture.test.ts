@@ -460,10 +460,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,592 lines; the console: 1944; all sources: at most 40,472', () => {
-    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_592);
+  it('the core: at most 12,534 lines; the console: 1944; all sources: at most 40,408', () => {
+    expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_534);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1944);
-    expect(count(() => true)).toBeLessThanOrEqual(40_472);
+    expect(count(() => true)).toBeLessThanOrEqual(40_408);
   });
 
   it('tests: at most 71,125 lines; tools: at most 10,907', () => {

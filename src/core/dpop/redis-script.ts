@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { Horizon } from './replay.ts';
 
 /** A client that runs scripts: of Redis, of its sentinels, or of a cluster. */
 export interface RedisCommands {
@@ -35,11 +34,6 @@ export interface ScriptOptions {
   readonly keys: string[];
   /** ARGV of the script. */
   readonly arguments: string[];
-}
-
-export interface RedisAnswer extends Horizon {
-  /** `nothing` if the query had no proof. */
-  readonly outcome: 'first' | 'seen' | 'late' | 'nothing';
 }
 
 /** Seconds by which the clocks of instances and of Redis may differ. */
@@ -97,19 +91,20 @@ if ARGV[1] ~= '' then
 end
 return { outcome, since, generation }
 `;
-const outcomes: readonly unknown[] = ['first', 'seen', 'late', 'nothing'];
+const outcomes = ['first', 'seen', 'late', 'nothing'] as const;
 const runProof = createRunScript(script);
 
 /** Runs the script; rejects with the error of Redis or of its client, and for an unknown result. */
-export async function runScript(client: RedisCommands, options: ScriptOptions): Promise<RedisAnswer> {
+export async function runScript(client: RedisCommands, options: ScriptOptions) {
   const answer = await runProof(client, options);
-  const [outcome, since, generation]: readonly unknown[] = Array.isArray(answer) ? answer.map(String) : [];
+  const [written, since, generation]: readonly unknown[] = Array.isArray(answer) ? answer.map(String) : [];
+  const outcome = outcomes.find((each) => each === written);
   const read = { since: Number(since), generation: Number(generation) };
   const isWord = read.generation >>> 0 === read.generation;
-  if (!outcomes.includes(outcome) || !Number.isSafeInteger(read.since) || !isWord) {
+  if (outcome === undefined || !Number.isSafeInteger(read.since) || !isWord) {
     throw new Error('Redis gave an answer that cannot be read');
   }
-  return { ...read, outcome: outcome as RedisAnswer['outcome'] }; // as was just seen
+  return { ...read, outcome };
 }
 
 /** Creates a function that runs a script, which is sent only to a Redis that has not seen it. */

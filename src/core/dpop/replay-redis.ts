@@ -4,7 +4,7 @@ import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { keepLink, LateError, limit } from './kept-link.ts';
 import { openLinks, type RedisLink } from './redis-link.ts';
-import { type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
+import { type RedisClientLike, runScript } from './redis-script.ts';
 import type { RedisConnectionOptions } from './redis-url.ts';
 import { type Horizon, isAfter, type ReadNonce, type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
@@ -88,7 +88,7 @@ export async function createRedisReplayStore(
   });
   kept.connect();
 
-  const ask = ({ commands }: RedisLink, record: string, until: string): Promise<RedisAnswer> => {
+  const ask = ({ commands }: RedisLink, record: string, until: string) => {
     const values = [until, Math.floor(now() * 1000), randomInt(2 ** 32), `${instance}${attempts++}`];
     return runScript(commands, { keys: [record, names.run, names.generation], arguments: values.map(String) });
   };

@@ -5,18 +5,12 @@ import { readProxyAddress } from './https-address.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Proxy for a URL, and the variable that names it. */
-export interface ChosenProxy {
-  readonly address: string;
-  readonly variable: 'HTTPS_PROXY' | 'HTTP_PROXY';
-}
-
 /**
  * Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY, lower case first; HTTP_PROXY serves if HTTPS_PROXY is absent. NO_PROXY takes
  * names, suffixes, addresses and CIDR ranges, each with or without a port. Returns the function that finds the proxy for a URL;
  * `undefined` for a direct connection. Throws `TypeError` for a malformed address.
  */
-export function createProxyChoice(environment: Environment): (url: string) => ChosenProxy | undefined {
+export function createProxyChoice(environment: Environment): (url: string) => ReturnType<typeof readProxy> {
   const http = readProxy(environment, 'HTTP_PROXY');
   const https = readProxy(environment, 'HTTPS_PROXY') ?? http;
   if (https === undefined) return () => undefined;
@@ -57,7 +51,7 @@ function readVariable(environment: Environment, name: string): string {
   return environment[name.toLowerCase()] ?? environment[name] ?? '';
 }
 
-function readProxy(environment: Environment, variable: ChosenProxy['variable']): ChosenProxy | undefined {
+function readProxy(environment: Environment, variable: 'HTTPS_PROXY' | 'HTTP_PROXY') {
   const value = readVariable(environment, variable);
   if (value === '') return undefined;
   const address = readProxyAddress(value);
