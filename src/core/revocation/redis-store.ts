@@ -33,8 +33,8 @@ export interface RedisRevocationOptions extends RedisConnectionOptions {
 // Seconds.
 const subscribeTimeout = 5;
 const heartbeat = 1;
-/** Seconds without a sign of life after which the connection is made again. */
-const silentAfter = 3;
+/** Signs of life in a row that may be missing. By time, a stall of this process would look like a silent Redis. */
+const mostMissing = 1;
 const recordsPerWrite = 500;
 
 /**
@@ -58,13 +58,14 @@ export async function createRedisRevocationStore(
   let follower: RevocationFollower | undefined;
   /** Identity of the Redis that was loaded last: another one may lack records. */
   let identity: string | undefined;
-  let aliveAt = 0;
+  /** Signs of life that were requested since the last one. */
+  let missing = 0;
   const kept = keepLink(links, {
     async prepare(opened) {
       const channels = [channel, aliveChannel(instance)];
       const subscribed = opened.subscribe(channels, (message, from) => receive(opened, message, from));
       await limit(subscribed, subscribeTimeout);
-      aliveAt = performance.now();
+      missing = 0;
       await load(opened);
     },
     onReady(opened) {
@@ -84,7 +85,7 @@ export async function createRedisRevocationStore(
       void apply(from, records).catch(() => undefined);
       return;
     }
-    aliveAt = performance.now();
+    missing = 0;
     if (kept.ready() === from) follower?.onContact();
   };
 
@@ -127,7 +128,7 @@ export async function createRedisRevocationStore(
   const beat = (on: RedisLink): void => {
     setTimeout(() => {
       if (!kept.isCurrent(on)) return;
-      if (performance.now() - aliveAt > silentAfter * 1000) return kept.drop(on, new Error('Redis does not respond'));
+      if (missing++ > mostMissing) return kept.drop(on, new Error('Redis does not respond'));
       send(on, [], { alive: aliveChannel(instance) })
         .then(async (now) => {
           if (now !== identity && kept.isCurrent(on)) await load(on);

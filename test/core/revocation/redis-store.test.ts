@@ -1,5 +1,5 @@
 import { createClient } from '@redis/client';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { encodeMark } from '../../../src/core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../../src/core/revocation/redis-store.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
@@ -126,6 +126,16 @@ describe('a store in Redis', needs('redis-server'), () => {
     const other = await instance(server.url);
     await other.revoke('ann');
     await until(() => one.refuses('ann'));
+  });
+
+  it('a stall of this process → the connection stays, with what has arrived on it', async () => {
+    const one = await instance((await redis()).url);
+    const real = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + 10_000);
+    closers.push(() => clock.mockRestore());
+    expect(one.revocations.status().secondsWithoutContact).toBeGreaterThan(5);
+    await until(() => one.revocations.status().secondsWithoutContact < 5);
+    expect(one.states).toEqual(['up']);
   });
 
   it('a cutoff that is received again → retained longer by every instance, and by one that starts later', async () => {
