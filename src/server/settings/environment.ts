@@ -60,6 +60,7 @@ const fileFix = 'Set the path of a readable file that has only the secret in it.
 /** Reads a secret without the line break that editors and shells add. Returns a fix if the file cannot be used. */
 export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   try {
+    if (isNamedPipe(path)) return { fix: `The file is a named pipe. ${fileFix}` };
     if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
     const text = withoutMark(readFileSync(path))
       .toString()
@@ -68,6 +69,11 @@ export function readSecret(path: string): string | Pick<SettingProblem, 'fix'> {
   } catch (error) {
     return { fix: `The file cannot be read (${codeOf(error)}). ${fileFix}` };
   }
+}
+
+/** A named pipe without a writer would block a service that reads it again. One of this process (`/dev/stdin`, `<(…)`) ends. */
+export function isNamedPipe(path: string): boolean {
+  return statSync(path).isFIFO() && !/^\/(?:dev|proc)\//.test(path);
 }
 
 function refusePrefix(name: string, names: ReadonlySet<string>): string | undefined {

@@ -7,7 +7,7 @@ import { isJsonObject, parseJsonObject, withoutMark } from '../../core/jose/json
 import { findLikeliest } from '../../core/likeliest-name.ts';
 import type { IdentityMode } from '../observation/audit/identity.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { readEnvironment, readProxies } from './environment.ts';
+import { isNamedPipe, readEnvironment, readProxies } from './environment.ts';
 import { findRemoved } from './removed-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
@@ -160,7 +160,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
 function readFile(path: string | undefined, problems: SettingProblem[]): ReadonlyMap<string, unknown> {
   if (path === undefined) return new Map();
   try {
-    const bytes = withoutMark(readFileSync(path));
+    const bytes = withoutMark(isNamedPipe(path) ? Buffer.alloc(0) : readFileSync(path));
     const value: unknown = JSON.parse(bytes.toString());
     if (isJsonObject(value)) {
       const file = new Map(Object.entries(value));
@@ -171,7 +171,7 @@ function readFile(path: string | undefined, problems: SettingProblem[]): Readonl
       return file;
     }
   } catch {
-    // reported below: missing, unreadable or not JSON, the fix is equal
+    // reported below: missing, unreadable, a pipe or not JSON, the fix is equal
   }
   problems.push({ name: '--settings', value: path, fix: 'Set the path of a readable file with one JSON object.' });
   return new Map();

@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { useFolder } from '../../support/folder.ts';
+import { needs } from '../../support/programs.ts';
 import { readBad, readValid as readGood } from '../../support/read-settings.ts';
 import { words } from '../../support/words.ts';
 
@@ -60,6 +62,14 @@ describe('NAME_FILE', () => {
   ])('a file that is %s → a problem that says so, without the path', (_name, makePath, problem) => {
     const fix = `${problem} Set the path of a readable file that has only the secret in it.`;
     expect(readBad({ DPOP_NONCE_SECRET_FILE: makePath() })).toEqual([{ name: 'DPOP_NONCE_SECRET_FILE', fix }]);
+  });
+
+  it('a named pipe → a problem, immediately; for --settings too', needs('mkfifo'), () => {
+    const path = join(folder, 'pipe');
+    execFileSync('mkfifo', [path]);
+    const fix = 'The file is a named pipe. Set the path of a readable file that has only the secret in it.';
+    expect(readBad({ DPOP_NONCE_SECRET_FILE: path })).toEqual([{ name: 'DPOP_NONCE_SECRET_FILE', fix }]);
+    expect(readBad({}, ['--settings', path])).toMatchObject([{ name: '--settings' }]);
   });
 
   it('a short secret in it → a problem that does not show it', () => {
