@@ -3,7 +3,7 @@ import type { RunTry } from '../../server/console/opened-console.ts';
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../../server/http/exchange.ts';
 import type { Decisions } from './decisions.ts';
-import { type ConsoleKey, refuseCrossOrigin, refuseOutsiders } from './entrance.ts';
+import { type ConsoleKey, refuseOutsiders } from './entrance.ts';
 import { createEventStreams } from './event-stream.ts';
 import { consoleHeaders, enteredHtml, formatRefused, readPageFiles, refusedHeaders } from './page-files.ts';
 import type { ExplainPasted } from './pasted.ts';
@@ -59,7 +59,7 @@ export function createConsole({ decisions, key, state, paste, runTry }: ConsoleO
   };
 
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Answer | undefined> => {
-    const outside = refuseOutsiders(incoming) ?? refuseCrossOrigin(incoming);
+    const outside = refuseOutsiders(incoming);
     if (outside !== undefined) return text(outside.status, outside.text);
     const { method, url = '', headers, socket } = incoming;
     const [path = '', query] = url.split('?', 2);

@@ -2,6 +2,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { checks } from '../../core/checks.ts';
 import { failures } from '../../core/failures.ts';
 import type { ResourceRequest } from '../../core/http/request.ts';
+import { omitUndefined } from '../../core/option-members.ts';
 import { readRequestId } from '../../core/resource-server/events.ts';
 import { createWithhold, shorten, showText, showValue } from '../../core/shown-text.ts';
 import type { ExplainedCheck } from '../../explain/explained-check.ts';
@@ -58,19 +59,14 @@ export function watchDecisions(decisions: Decisions): CreateDecisionWatch {
 function describeDecision(exchange: Exchange, status: number, milliseconds: number): Decision {
   const { id, request, route, routeKind, reason, wouldRefuse, scheme, context } = exchange;
   const path = context?.['path'] ?? (route === unmatched ? describeTarget(request, undefined).path : undefined);
-  const requestId = readRequestId(request);
-  const shownReason = reason ?? wouldRefuse;
-  return {
-    ...{ id, route, routeKind, status },
-    ...(requestId !== undefined && { requestId }),
+  return omitUndefined({
+    ...{ id, route, routeKind, status, scheme, requestId: readRequestId(request), reason: reason ?? wouldRefuse },
     at: new Date().toISOString(),
     method: showText(request.method, maxMethod),
-    ...(typeof path === 'string' && { path }),
+    path: typeof path === 'string' ? path : undefined,
     outcome: readOutcome(exchange, status),
-    ...(shownReason !== undefined && { reason: shownReason }),
-    ...(scheme !== undefined && { scheme }),
     ms: Math.round(milliseconds * 1000) / 1000,
-  };
+  });
 }
 
 function readOutcome({ reason, wouldRefuse }: Exchange, status: number): Outcome {

@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events';
+import { limitTime } from '../../core/attempt.ts';
 import { docsUrl, type Failure, failures } from '../../core/failures.ts';
 import type { Decision, DecisionDetail, Note, StreamedDecisions } from '../../server/console/wire.ts';
 import { formatFix, type SettingNames } from '../../server/settings/setting-names.ts';
@@ -11,20 +12,13 @@ const taken = { refused: 40, others: 20 };
 const interval = 100;
 /** Number of kept events of the service. */
 const maxNotes = 30;
-/** Time until a request completes and its checks are evaluated, in milliseconds. */
-const patience = 1500;
+/** Time until a request completes, and until its checks are evaluated, in seconds. */
+const patience = 1.5;
 
 export type Facts = Pick<DecisionDetail, 'facts' | 'explanation'>;
 
-interface Entry {
-  readonly decision: Decision;
-  facts: Facts | undefined;
-  /** False while its checks are evaluated. */
-  isComplete: boolean;
-}
-
-/** `change`: a decision has its checks, and also every other event. */
-type Events = Readonly<{ change: []; decisions: [StreamedDecisions]; note: [Note] }>;
+/** `facts` are `undefined` if its checks are not evaluated. */
+type Entry = Readonly<{ decision: Decision; facts: Promise<Facts> | undefined }>;
 
 export type Decisions = ReturnType<typeof createDecisions>;
 
@@ -32,13 +26,12 @@ export type Decisions = ReturnType<typeof createDecisions>;
 export function createDecisions(names: SettingNames) {
   const entries = new Map<string, Entry>();
   const notes: Note[] = [];
-  const events = new EventEmitter<Events>().setMaxListeners(0);
+  const events = new EventEmitter<{ decisions: [StreamedDecisions]; note: [Note] }>().setMaxListeners(0);
   let batch: { readonly decisions: Decision[]; dropped: number } | undefined;
   const flush = (): void => {
     const streamed = batch;
     batch = undefined;
     if (streamed !== undefined) events.emit('decisions', streamed);
-    events.emit('change');
   };
   const openBatch = () => {
     setTimeout(flush, interval).unref();
@@ -59,20 +52,14 @@ export function createDecisions(names: SettingNames) {
       if (isFull) batch.dropped++;
       return !isFull;
     },
-    /** Keeps an admitted decision. `facts` are `undefined` if its checks are not evaluated. */
-    keep(decision: Decision, facts: Promise<Facts> | undefined): void {
-      const entry: Entry = { decision, facts: undefined, isComplete: facts === undefined };
+    /** Keeps an admitted decision. */
+    keep(decision: Decision, facts: Entry['facts']): void {
       const kind = kindOf(decision);
       batch ??= openBatch();
       batch.decisions.push(decision);
-      entries.set(decision.id, entry);
+      entries.set(decision.id, { decision, facts });
       const [oldest, ...others] = [...entries.values()].filter((each) => kindOf(each.decision) === kind);
       if (others.length >= kept[kind] && oldest !== undefined) entries.delete(oldest.decision.id);
-      void facts?.then((resolved) => {
-        entry.facts = resolved;
-        entry.isComplete = true;
-        events.emit('change');
-      });
     },
     note(note: Note): void {
       notes.push(note);
@@ -81,10 +68,10 @@ export function createDecisions(names: SettingNames) {
     },
     /** Finds a decision by the id of the service, otherwise by the caller's own id. Waits for its checks. */
     async find(id: string): Promise<DecisionDetail | undefined> {
-      const signal = AbortSignal.timeout(patience);
-      while (get(id)?.isComplete !== true && !signal.aborted) await once(events, 'change', { signal }).catch(() => {});
-      const entry = get(id);
-      return entry && describe(entry, names);
+      const signal = AbortSignal.timeout(patience * 1000);
+      while (!get(id) && !signal.aborted) await once(events, 'decisions', { signal }).catch(() => {});
+      const { decision, facts } = get(id) ?? {};
+      return decision && describe(decision, facts && (await limitTime(facts, patience, () => undefined)), names);
     },
   };
 }
@@ -94,7 +81,7 @@ function kindOf({ reason }: Decision): keyof typeof kept {
   return reason === undefined ? 'others' : 'refused';
 }
 
-function describe({ decision, facts }: Entry, names: SettingNames): DecisionDetail {
+function describe(decision: Decision, facts: Facts | undefined, names: SettingNames): DecisionDetail {
   const { reason = '' } = decision;
   const docs = `${docsUrl}refusals.md#${reason}`;
   const failure = new Map<string, Failure>(Object.entries(failures)).get(reason);

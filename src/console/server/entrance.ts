@@ -5,7 +5,8 @@ import { isIPv4 } from 'node:net';
 import { isSameSecret } from '../../core/http/same-secret.ts';
 import { replaceFile } from '../../server/lifecycle/file.ts';
 
-export function refuseOutsiders({ headers, socket }: IncomingMessage) {
+/** Refuses other hosts, and what a browser sends for another page, even a page on another port of this host. */
+export function refuseOutsiders({ method, headers, socket }: IncomingMessage) {
   // Stops DNS rebinding: a page under a foreign name that resolves to a loopback address.
   if (!isLoopbackHost(headers.host)) {
     return { status: 421, text: 'Open the console under a loopback name, such as 127.0.0.1.' };
@@ -18,22 +19,14 @@ export function refuseOutsiders({ headers, socket }: IncomingMessage) {
     const advice = 'Open it on the host of the service, or through an SSH tunnel.';
     return { status: 403, text: `The console refuses proxied requests. ${advice}` };
   }
-  return undefined;
-}
-
-/** Refuses requests that a browser sends for another page, even a page on another port of this host. */
-export function refuseCrossOrigin({ method, headers }: IncomingMessage) {
   const site = headers['sec-fetch-site'];
+  // Any page may link to the console. The browser omits the cookie then (SameSite=Strict).
+  const isNavigation = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
   const isOwn =
     method === 'POST'
       ? site === 'same-origin' && headers.origin === `http://${headers.host}`
-      : site === undefined || site === 'same-origin' || site === 'none' || isNavigation(headers);
+      : site === undefined || site === 'same-origin' || site === 'none' || isNavigation;
   return isOwn ? undefined : { status: 403, text: 'Only the console page may send this request.' };
-}
-
-/** Any page may link to the console. The browser omits the cookie then (SameSite=Strict). */
-function isNavigation(headers: IncomingMessage['headers']): boolean {
-  return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }
 
 function isLoopbackHost(header: string | undefined): boolean {
