@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { attempt } from '../../core/attempt.ts';
 import { withoutMark } from '../../core/jose/json.ts';
 import { readProofKey } from '../../core/jose/signed-proof.ts';
 import { readWellKnown } from '../../core/keys/discovery.ts';
@@ -27,34 +28,27 @@ export function readTarget(values: Flags<'doctor'>['values']) {
   }
   const timeoutSeconds = Number(values.timeout ?? 5);
   if (!(timeoutSeconds > 0 && timeoutSeconds <= 60)) throw new UsageError('--timeout: use seconds, up to 60.');
-  const read = (flag: 'dpop-key-file' | 'token-file' | 'client-cert'): string | undefined => {
+  const read = <T>(flag: 'dpop-key-file' | 'token-file' | 'client-cert', form: string, parse: (text: string) => T) => {
     const file = values[flag];
     if (file === undefined) return undefined;
-    return attempt(`--${flag}: the file cannot be read.`, () => withoutMark(readFileSync(file)).toString().trim());
+    const text = attempt(() => withoutMark(readFileSync(file)).toString().trim());
+    if (text === undefined) throw new UsageError(`--${flag}: the file cannot be read.`);
+    const parsed = attempt(parse, text);
+    if (parsed === undefined) throw new UsageError(`--${flag}: use ${form}.`);
+    return parsed;
   };
-  const key = read('dpop-key-file');
-  const keyFix = '--dpop-key-file: use a private key for proofs, in PEM or as JWK.';
-  const identity = read('client-cert');
-  const identityFix = '--client-cert: use a certificate with its key, in PEM.';
-  if (identity !== undefined) attempt(identityFix, () => createSecureContext({ cert: identity, key: identity }));
+  // Throws if it is not a certificate with its key.
+  const readIdentity = (pem: string) => createSecureContext({ cert: pem, key: pem }) && pem;
+  const readKey = (key: string) => readProofKey(key.startsWith('{') ? JSON.parse(key) : key);
   return {
     outside: outside === undefined ? undefined : new URL(outside),
     peers: peers.map((peer) => new URL(peer)),
-    token: read('token-file'),
-    proofKey:
-      key === undefined ? undefined : attempt(keyFix, () => readProofKey(key.startsWith('{') ? JSON.parse(key) : key)),
+    token: read('token-file', 'a token', String),
+    proofKey: read('dpop-key-file', 'a private key for proofs, in PEM or as JWK', readKey),
     /** Client certificate and key, in PEM. */
-    identity,
+    identity: read('client-cert', 'a certificate with its key, in PEM', readIdentity),
     timeoutSeconds,
   };
-}
-
-function attempt<T>(problem: string, run: () => T): T {
-  try {
-    return run();
-  } catch {
-    throw new UsageError(problem);
-  }
 }
 
 export function createContext(target: Target, deployment: Deployment) {
