@@ -11,7 +11,7 @@ import { findRunning } from '../provider/running.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { writeTryCommand } from './try-command.ts';
 import type { Tried, TriedRequest, TryKind, TryOptions } from './try-kinds.ts';
-import { findKind, tryKinds, tryMethods } from './try-kinds.ts';
+import { tryKinds, tryMethods } from './try-kinds.ts';
 
 const text = v.pipe(v.string(), v.maxLength(2000));
 const tryOptions = v.pipe(
@@ -55,7 +55,7 @@ const limits = { timeoutSeconds: 5, maxBytes: 4 * maxBody, excess: 'cut' } as co
 /** Sends the requests of a try. Rejects without a response of the provider or the service. */
 async function runTry(options: TryOptions, { url: base, mint }: TryTarget): Promise<Tried> {
   const { kind, method } = options;
-  const { token: deviation, logout, isBound } = findKind(kind);
+  const { token: deviation, logout, isBound } = tryKinds[kind];
   const url = new URL(options.path, base);
   const requests: TriedRequest[] = [];
   const send = async (credentials: Credentials): Promise<TriedRequest> => {

@@ -1,10 +1,10 @@
 import { methodFlag, quote } from '../curl-command.ts';
-import { findKind, type TryOptions } from './try-kinds.ts';
+import { type TryOptions, tryKinds } from './try-kinds.ts';
 
 /** Writes the command that repeats a try with a new token. */
 export function writeTryCommand(options: TryOptions, url: URL, nonce: string | undefined): string {
   const { kind, method } = options;
-  const { flags = '', isBound, logout } = findKind(kind);
+  const { flags = '', isBound, logout } = tryKinds[kind];
   const target = quoteIfNeeded(url.href);
   const curl = `curl -i${methodFlag(method)}`;
   if (kind === 'none') return `${curl} ${target}`;

@@ -9,8 +9,7 @@ interface KindRow {
   readonly isBound?: true;
 }
 
-/** Kinds of a try. */
-export const tryKinds = {
+const rows = {
   none: { title: 'No token', text: 'No Authorization header' },
   good: { title: 'Valid token', text: 'Everything that the route requires' },
   expired: { title: 'Expired', text: 'Expired an hour ago', token: { validity: 'expired' }, flags: ' --expired' },
@@ -35,11 +34,10 @@ export const tryKinds = {
   dpop_nonce: { title: 'DPoP with nonce', text: 'Repeats the request with the nonce', isBound: true },
   replayed: { title: 'DPoP, replayed', text: 'Sends the same proof twice', isBound: true },
 } as const satisfies Readonly<Record<string, KindRow>>;
-export type TryKind = keyof typeof tryKinds;
 
-export function findKind(kind: TryKind): KindRow {
-  return tryKinds[kind];
-}
+export type TryKind = keyof typeof rows;
+/** Kinds of a try. */
+export const tryKinds: Readonly<Record<TryKind, KindRow>> = rows;
 
 export const tryMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
