@@ -112,7 +112,7 @@ async function findAdmin({ keyFile, settings: args }: ConsoleAddress, environmen
   }
   const local = await findRunning(findCacheFolder(environment));
   if (local?.admin !== undefined) return local.admin;
-  throw new UsageError('id: no running portcullis dev was found. Add --admin URL of a service, or --file LOG.');
+  throw new UsageError('admin: no running portcullis dev was found. Add --admin URL of a service.');
 }
 
 /** The key must not leave this host. */
