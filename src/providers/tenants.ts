@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { attempt } from '../core/attempt.ts';
 import type { IssuerFinder } from '../core/resource-server/issuers/issuer-finder.ts';
 import type { IssuerRuleOptions } from '../core/resource-server/issuers/trusted-issuer.ts';
@@ -30,7 +29,7 @@ export function findTenants<const P extends ProviderPreset, const R extends Issu
     `^${parts.map((part, index) => (index % 2 === 1 ? '([^/]+)' : escapePattern(part))).join('')}$`,
   );
   // The same object for the same tenant: the token cache compares rules as objects.
-  const known = new LRUCache<string, PresetIssuer<P, R>>({ max: maxTenants });
+  const known = new Map<string, PresetIssuer<P, R>>();
 
   return {
     async find(iss) {
@@ -40,6 +39,10 @@ export function findTenants<const P extends ProviderPreset, const R extends Issu
       // It throws for a value that is not a tenant of this provider.
       const issuer = known.get(iss) ?? attempt(() => fillIn(preset, values, rules));
       if (issuer === undefined || (await accepts(values)) !== true) return undefined;
+      // The used one is the newest, and leaves room for itself.
+      known.delete(iss);
+      const [oldest] = known.keys();
+      if (known.size >= maxTenants && oldest !== undefined) known.delete(oldest);
       known.set(iss, issuer);
       return issuer;
     },

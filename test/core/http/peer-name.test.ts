@@ -36,7 +36,6 @@ const readers: Readonly<Record<string, 'counts by name' | 'passes to a reader' |
   'gate/beside/beside-app.ts': 'trusts',
   'cli/explain/explained-gate.ts': 'passes to a reader',
   'explain/unknown-peer.ts': 'passes to a reader',
-  'gate/gate.ts': 'passes to a reader',
   'gate/gate-servers.ts': 'passes to a reader',
   'gate/match/condition-call.ts': 'trusts', // compared by conditions
   'gate/match/rule-choice.ts': 'passes to a reader',

@@ -1,5 +1,3 @@
-import { LRUCache } from 'lru-cache';
-
 /** Invalid messages of a peer within the window, in seconds, after which it is blocked for as long. */
 const most = 20;
 const window = 10;
@@ -7,16 +5,28 @@ const maxPeers = 10_000;
 
 /** Creates the limit of one process. A peer without an address is not limited: all senders behind a unix socket would be one. */
 export function createPeerLimit() {
-  // On Workers, a timer for the time of the cache would end with its request.
-  const counts = new LRUCache<string, number>({ max: maxPeers, ttl: window * 1000, ttlResolution: 0 });
-  const count = (peer: string): number => counts.get(peer) ?? 0;
+  const now = (): number => performance.now() / 1000;
+  const counts = new Map<string, { invalid: number; until: number }>();
+  const find = (peer: string) => {
+    const count = counts.get(peer);
+    return count !== undefined && now() < count.until ? count : undefined;
+  };
   return {
     /** Seconds for which a peer is refused; 0 if it is not. */
-    blockedFor: (peer: string): number => (count(peer) < most ? 0 : Math.ceil(counts.getRemainingTTL(peer) / 1000)),
+    blockedFor(peer: string): number {
+      const count = find(peer);
+      return count === undefined || count.invalid < most ? 0 : Math.ceil(count.until - now());
+    },
     note(peer: string): void {
-      const invalid = count(peer) + 1;
-      // Only the first message and the one that blocks begin a window.
-      if (peer !== '') counts.set(peer, invalid, { noUpdateTTL: invalid !== most });
+      if (peer === '') return;
+      const count = find(peer) ?? { invalid: 0, until: now() + window };
+      count.invalid++;
+      if (count.invalid === most) count.until = now() + window;
+      // To the end: the peer that sent nothing for the longest time is first.
+      counts.delete(peer);
+      counts.set(peer, count);
+      const [oldest] = counts.keys();
+      if (counts.size > maxPeers && oldest !== undefined) counts.delete(oldest);
     },
   };
 }
