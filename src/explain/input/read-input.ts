@@ -68,7 +68,7 @@ function joinAll(input: Input): Input {
   return 'headers' in input ? joinHeaderLines(input) : input;
 }
 
-/** From its first dot back, so that the time is linear. */
+/** Searched at its first dot, so that the time is linear. */
 const anyToken = /\.(?<=ey[\w-]+\.)[\w-]+\./;
 /** Characters in which the refusal of another product is searched. */
 const maxSearched = 100_000;
