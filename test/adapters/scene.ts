@@ -96,7 +96,7 @@ const serverOptions = {
   ofClients: () => ({ clientIds: ['web'] }),
   asking: (of) => ({ introspection: createAsking(of, async () => Response.json({ active: false })) }),
   askingInVain: (of) => ({ introspection: createAsking(of, () => Promise.reject(new TypeError('no network'))) }),
-  defective: () => ({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),
+  defective: () => ({ issuers: { find: () => failWith(new Error('of the directory')) } }),
 } as const satisfies Readonly<Record<string, MakeOptions>>;
 
 export type ServerName = keyof typeof serverOptions;
