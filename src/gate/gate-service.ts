@@ -116,6 +116,7 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
     assertionKeys: () => active?.gate.assertions?.published,
     fetchKeys: servers.fetchKeys,
     drain: parts.drain,
+    endWaiting: upstreams.endWaiting,
     close: () => {
       parts.close();
       upstreams.close();

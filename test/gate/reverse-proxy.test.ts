@@ -666,6 +666,24 @@ describe('failures', () => {
     expect(proxied.cut).toEqual(['upstream_timeout']);
   });
 
+  it.each(forms)(
+    '%s, the process ends before its response → 504; after it has begun → not cut',
+    async (_name, bytes) => {
+      const { proxied, upstream } = await stage(() => {});
+      const waiting = sendRaw(proxied.port, bytes);
+      await soon(() => expect(upstream.arrivals).toHaveLength(1));
+      proxied.proxy.endWaiting();
+      expect([statusOf(await waiting), proxied.refused]).toEqual([504, ['upstream_timeout']]);
+      const begun = open(proxied.port, bytes);
+      await soon(() => expect(upstream.arrivals).toHaveLength(2));
+      for (const socket of upstream.sockets) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no');
+      await once(begun, 'readable');
+      proxied.proxy.endWaiting();
+      for (const socket of upstream.sockets) socket.write('k');
+      expect(bodyOf(await text(begun))).toBe('ok');
+    },
+  );
+
   it.each(forms)('%s, its response arrives while this process stalls for longer → sent', async (_name, bytes) => {
     const { proxied } = await stage(
       (socket, arrived) => {

@@ -3,13 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { listen, stop } from '../../tools/shared/network.js';
 import { useFolder } from '../support/folder.ts';
-import { useGate } from '../support/gate-process.ts';
+import { openGate, useGate } from '../support/gate-process.ts';
 import { sendLogout } from '../support/logout.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { open, soon } from './proxied.ts';
@@ -21,20 +22,18 @@ afterAll(() => upstream.close());
 const opened: (WebSocket | Socket)[] = [];
 
 const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, ...more });
-const gate = await useGate(
-  provider,
-  {
-    issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
-    rules: [
-      rule('token'),
-      rule('revocation', { streams: 'end-with-revocation' }),
-      rule('outlive', { streams: 'outlive-token' }),
-      rule('report', { mode: 'report' }),
-      rule('mcp', { mcp: { tools: { '*': {} } } }),
-    ],
-  },
-  { LOGOUT_CLIENTS: 'app', UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' },
-);
+const rules = {
+  issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
+  rules: [
+    rule('token'),
+    rule('revocation', { streams: 'end-with-revocation' }),
+    rule('outlive', { streams: 'outlive-token' }),
+    rule('report', { mode: 'report' }),
+    rule('mcp', { mcp: { tools: { '*': {} } } }),
+  ],
+};
+const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' };
+const gate = await useGate(provider, rules, settings);
 afterEach(() => {
   for (const each of opened.splice(0)) each instanceof WebSocket ? each.terminate() : each.destroy();
   upstream.held = undefined;
@@ -345,4 +344,32 @@ describe('an opaque token whose introspection gets another secret', async () => 
     state.isActive = false;
     expect(await stream.all).toMatch(/\r\n0\r\n\r\n$/);
   });
+});
+
+it('the process ends → before its grace is over, 504 for what has no response, and the end of event streams', async () => {
+  const ending = await openGate(provider, rules, settings);
+  const value = await token();
+  const streams = await Promise.all(
+    ['token', 'outlive'].map((id) => openStream(`/${id}/a`, value, { port: ending.port })),
+  );
+  onTestFinished(hold());
+  const before = upstream.arrived;
+  const waiting = open(ending.port, `GET /token/b HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${value}\r\n\r\n`);
+  await soon(() => expect(upstream.arrived).toBe(before + 1));
+  const { setTimeout } = globalThis;
+  const shortened = vi
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation(
+      Object.assign(
+        (run: () => void, milliseconds?: number) => setTimeout(run, milliseconds === 8000 ? 0 : milliseconds),
+        setTimeout,
+      ),
+    );
+  onTestFinished(() => shortened.mockRestore());
+  const stopped = ending.stop();
+  expect([await text(waiting), await Promise.all(streams.map(({ all }) => all)), await stopped]).toEqual([
+    expect.stringMatching(/^HTTP\/1\.1 504 /),
+    streams.map(() => expect.stringMatching(/data: 1\n\n\r\n0\r\n\r\n$/)),
+    0,
+  ]);
 });

@@ -12,13 +12,15 @@ export interface ResponseWriterOptions {
   readonly streamMilliseconds: number;
   /** Called with the seconds from the request to the head of the upstream's response. */
   readonly onHead: (seconds: number) => void;
+  /** Responses that their connections have not finished. */
+  readonly inFlight: Set<ResponseWriter>;
   /** Called once for each response, when its connection has finished it. */
   readonly leave: (forwarding: Forwarding) => void;
 }
 
-/** An event stream, and the function that stops to follow its token. */
+/** An event stream, and the function that stops to follow its token, if it does. */
 interface EventStream {
-  readonly stop: () => void;
+  readonly stop: (() => void) | undefined;
   readonly hasLength: boolean;
   /** Absent if its events cannot be seen. */
   readonly boundary: EventBoundary | undefined;
@@ -49,7 +51,7 @@ export class ResponseWriter {
   /** First chunk of the body, which is sent with the head, and with the end if that has arrived. */
   #held: Buffer | undefined;
   #abort: ((error?: Error) => void) | undefined;
-  /** Present for an event stream that ends with its token. */
+  /** Present for an event stream. */
   #stream: EventStream | undefined;
   #deadline: Deadline | undefined;
   /** True while the client takes no more. */
@@ -60,6 +62,7 @@ export class ResponseWriter {
     this.#forwarding = forwarding;
     this.#options = options;
     const { incoming, outgoing } = forwarding;
+    options.inFlight.add(this);
     outgoing.on('close', () => this.#close());
     if (incoming.socket.destroyed) this.#close();
   }
@@ -90,6 +93,12 @@ export class ResponseWriter {
     });
   }
 
+  /** Responds before the process ends: 504 if the upstream has not begun, and an event stream ends after its current event. */
+  endWaiting(): void {
+    if (this.#head !== undefined || this.#flushed) this.#endStream();
+    else this.fail(new Refused('upstream_timeout'));
+  }
+
   /** Restarts the time limit. */
   noteProgress(): void {
     if (!this.#over) this.#deadline?.refresh();
@@ -115,19 +124,18 @@ export class ResponseWriter {
     if (headers === undefined) {
       return void this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
     }
-    const { followToken, responseHeaders, prefersUpstreamCors } = this.#forwarding;
-    const isFollowed = followToken !== undefined && hasHeader(headers, 'content-type', eventStreamType);
-    if (isFollowed && !this.#follow(headers)) return;
+    const { responseHeaders, prefersUpstreamCors } = this.#forwarding;
+    if (hasHeader(headers, 'content-type', eventStreamType) && !this.#follow(headers)) return;
     this.#head = { status, headers: mergeHeaders(headers, responseHeaders, prefersUpstreamCors) };
     // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
     process.nextTick(() => this.#flush());
   }
 
-  /** Follows the token of an event stream. Returns false if the token has ended: the response has failed. */
+  /** Follows an event stream, and its token. Returns false if the token has ended: the response has failed. */
   #follow(headers: HeaderList): boolean {
     const stop = this.#forwarding.followToken?.(() => this.#endStream());
     if (stop instanceof Refused) this.fail(stop);
-    else if (stop !== undefined) {
+    else {
       const isReadable = !hasHeader(headers, 'content-encoding', /^(?!identity$)/i);
       const hasLength = hasHeader(headers, 'content-length');
       this.#stream = { stop, hasLength, boundary: isReadable ? new EventBoundary() : undefined, deadline: undefined };
@@ -257,8 +265,9 @@ export class ResponseWriter {
   #close(): void {
     if (this.#left) return;
     this.#left = true;
-    this.#stream?.stop();
+    this.#stream?.stop?.();
     clearTimeout(this.#stream?.deadline);
+    this.#options.inFlight.delete(this);
     this.#options.leave(this.#forwarding);
     this.#stop();
   }

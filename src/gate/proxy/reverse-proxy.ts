@@ -32,7 +32,7 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
     ownConnections.close();
     upstream.close();
   };
-  let inFlight = 0;
+  const inFlight = new Set<ResponseWriter>();
   const inFlightOf = new Map<string, number>();
   let isRetired = false;
   const writerOptions: ResponseWriterOptions = {
@@ -42,13 +42,13 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
       upstream.noteResponse();
       options.onHead(seconds);
     },
+    inFlight,
     leave({ client, onDone }) {
-      inFlight--;
       const left = (inFlightOf.get(client) ?? 0) - 1;
       if (left > 0) inFlightOf.set(client, left);
       else inFlightOf.delete(client);
       onDone?.();
-      if (isRetired && inFlight === 0) close();
+      if (isRetired && inFlight.size === 0) close();
     },
   };
 
@@ -57,7 +57,7 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
     forward(forwarding: Forwarding, framing: Framing): void {
       const { client } = forwarding;
       const ofClient = inFlightOf.get(client) ?? 0;
-      const isBusy = inFlight >= maxInFlight;
+      const isBusy = inFlight.size >= maxInFlight;
       if (isBusy || (ofClient >= maxOfClient && client !== '')) {
         const limit = isBusy ? 'requests in flight' : 'PEER_SHARE';
         forwarding.refuse(new Refused('upstream_overloaded', { context: { limit } }));
@@ -66,7 +66,6 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
         return;
       }
       const head = createRequestHead(forwarding, framing);
-      inFlight++;
       inFlightOf.set(client, ofClient + 1);
       const writer = new ResponseWriter(forwarding, writerOptions);
       const ownAgent = ownConnections.find(forwarding, head);
@@ -79,11 +78,15 @@ export async function createReverseProxy(options: ReverseProxyOptions) {
         writer.fail(new Refused('unexpected', { cause }));
       }
     },
-    inFlight: () => inFlight,
+    inFlight: () => inFlight.size,
+    /** Responds to the requests for which the upstream has no response yet, and ends event streams: the process is about to end. */
+    endWaiting(): void {
+      for (const writer of inFlight) writer.endWaiting();
+    },
     /** Closes every connection once the requests in flight have finished. */
     retire(): void {
       isRetired = true;
-      if (inFlight === 0) close();
+      if (inFlight.size === 0) close();
     },
     ...{ close, probe: upstream.probe, isReachable: upstream.isReachable },
   };

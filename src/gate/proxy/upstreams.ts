@@ -86,6 +86,9 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics) 
       current = next;
     },
     current: () => current,
+    endWaiting(): void {
+      for (const proxy of current.values()) proxy.endWaiting();
+    },
     close(): void {
       for (const proxy of current.values()) proxy.close();
     },

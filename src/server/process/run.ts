@@ -69,7 +69,9 @@ async function runOne(options: RunOptions, opened: OpenedConsole | undefined): P
   service.drain();
   await drain(options, shutdown);
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
+  const waiting = setTimeout(() => service.endWaiting?.(), (stopGrace - 1) * 1000);
   await api.close(stopGrace);
+  clearTimeout(waiting);
   service.close();
   await admin?.close(0);
   replay.close();

@@ -27,6 +27,8 @@ export interface Service {
   fetchKeys(): void;
   /** Reports the service as not ready: the process is about to end. */
   drain(): void;
+  /** Responds to what waits for others: the grace of the shutdown is nearly over. */
+  endWaiting?(): void;
   close(): void;
 }
 
