@@ -90,13 +90,27 @@ export function linkTo(redis: Redis, url: string, connection: RedisConnectionOpt
       // The client of sentinels emits strings for their errors.
       client.on('error', (cause: unknown) => onError(cause instanceof Error ? cause : readError(String(cause))));
       client.on('client-error', ({ error }: { readonly error?: unknown }) => onError(error));
-      client.on('ping-interval', onAnswer);
+      let missing = 0;
+      client.on('ping-interval', () => {
+        missing = 0;
+        onAnswer();
+      });
+      let watch: NodeJS.Timeout | undefined;
+      const watchPings = (): void => {
+        watch = setInterval(() => {
+          if (missing++ > mostMissing) onError(new Error('Redis does not respond'));
+        }, clientOptions.pingInterval).unref();
+      };
       const subscriber = target.kind === 'single' ? duplicateOf(client, onError) : client;
       return {
         commands: client,
-        connect: () => client.connect(),
+        async connect() {
+          await client.connect();
+          if (target.kind === 'single') watchPings();
+        },
         subscribe: (channels, onMessage) => subscriber.subscribe(channels, onMessage),
         destroy() {
+          clearInterval(watch);
           for (const each of new Set([subscriber, client])) attempt(() => each.destroy());
         },
       };
@@ -117,17 +131,18 @@ const clientOptions = {
   commandsQueueMaxLength: 10_000,
   disableClientInfo: true,
   maintNotifications: 'disabled',
-  // A ping without a response keeps the connection idle, and an idle connection is dropped. Milliseconds; with the timeouts
-  // below, a lost connection is found and replaced within 5 s.
+  // Milliseconds. With what follows, a lost connection is found and replaced within 5 s.
   pingInterval: 1_000,
 } as const;
+
+/** Pings in a row whose responses may be missing. By time, a stall of this process would look like a silent Redis. */
+const mostMissing = 1;
 
 /** Our own timer tells each caller; this one would only take a command back that is not yet written. */
 const commandOptions = { timeout: 0 } as const;
 
 const socket = {
   connectTimeout: 1_500,
-  socketTimeout: 2_500,
   // Each link is made anew when it has ended: whatever else there is now is found then.
   reconnectStrategy: false,
 } as const;
@@ -175,6 +190,7 @@ function createCluster(redis: Redis, target: Target<'cluster'>) {
   });
 }
 
+/** These groups do not report pings: an idle connection is dropped. */
 function socketOf({ tls, connection }: Target<'sentinel' | 'cluster'>) {
-  return tls ? ({ ...socket, tls: true, ...connection.tls } as const) : socket;
+  return { ...socket, socketTimeout: 2_500, ...(tls && { tls: true as const, ...connection.tls }) };
 }

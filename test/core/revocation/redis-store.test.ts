@@ -7,6 +7,7 @@ import { until } from '../../../tools/shared/network.js';
 import { startCluster, startSentinels } from '../../../tools/shared/redis.js';
 import { needs } from '../../support/programs.ts';
 import { addDocumentedUser, startTestRedis } from '../../support/redis.ts';
+import { stall } from '../../support/stall.ts';
 
 const issuer = 'https://idp.example/';
 const closers: (() => unknown)[] = [];
@@ -59,6 +60,14 @@ describe('a store in Redis', needs('redis-server'), () => {
     const writes = Promise.all(Array.from({ length: 10_000 }, (_, i) => writer.revoke(`user-${i}`)));
     const [late] = await Promise.all([instance(url), writes]);
     await until(() => late.revocations.status().cutoffs === 10_000);
+  });
+
+  it('a stall of this process with writes in flight → all are stored, over the same connection', async () => {
+    const one = await instance((await redis()).url);
+    const writes = Promise.all(Array.from({ length: 1000 }, (_, i) => one.revoke(`user-${i}`)));
+    stall(2600);
+    await writes;
+    expect(one.states).toEqual(['up']);
   });
 
   it('a user with the commands that the documentation names → stores, loads and repairs', async () => {
