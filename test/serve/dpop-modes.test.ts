@@ -148,33 +148,24 @@ describe('DPOP_NONCE=required', () => {
 });
 
 describe('DPOP_ALGORITHMS', () => {
-  const usual = useService('a', () => ({}));
-  const others = ['ES384', 'EdDSA', 'RS256', 'PS256'] as const;
-  const opened = useService('b', () => ({ DPOP_ENABLED: 'true', DPOP_ALGORITHMS: others.join(',') }));
-  const openedFull = useService('a', () => ({ DPOP_ALGORITHMS: others.join(',') }));
+  const openedFull = useService('a', () => ({ DPOP_ALGORITHMS: 'ES384,EdDSA' }));
 
-  const ask = async (service: OpenedService, signer: DpopClient): Promise<Answer> => {
-    const url = at(service);
+  const ask = async (signer: DpopClient): Promise<Answer> => {
+    const url = at(openedFull());
     const token = await provider.sign({ cnf: { jkt: signer.jkt } });
     return client.call(url, { headers: signer.headers(token, { url }) });
   };
 
-  it.each(others)('%s, enabled → 200; by default → 401', async (alg) => {
-    const signer = createDpopClient({ alg });
-    expect(await ask(opened(), signer)).toMatchObject({ status: 200 });
-    expect(await ask(openedFull(), signer)).toMatchObject({ status: 200 });
-    const refused = await ask(usual(), signer);
-    expect(refused.status).toBe(401);
-    expect(await findLine(usual(), refused)).toMatchObject({ reason: 'unsupported_proof_alg' });
-  });
+  it('ES384, enabled → 200', async () =>
+    expect(await ask(createDpopClient({ alg: 'ES384' }))).toMatchObject({ status: 200 }));
 
   it('ES256, not among those enabled → 401 with the algorithms that are', async () => {
-    const refused = await ask(openedFull(), client);
+    const refused = await ask(client);
     expect(refused.status).toBe(401);
     expect(refused.challenge).toContain(
       spellChallenge(openedFull(), 'DPoP', {
         reason: 'unsupported_proof_alg',
-        algs: 'ES384 EdDSA Ed25519 RS256 PS256',
+        algs: 'ES384 EdDSA Ed25519',
       }),
     );
     expect(await findLine(openedFull(), refused)).toMatchObject({ reason: 'unsupported_proof_alg' });

@@ -6,33 +6,14 @@ import { findVariant, openVariant } from '../support/variant-service.ts';
 
 const provider = await useTestProvider();
 
-describe.each([
-  {
-    form: 'detail',
-    type: 'application/json',
-    plain: (_: number, phrase: string) => ({ detail: phrase }),
-  },
-  {
-    form: 'flat',
-    type: 'application/json',
-    plain: (_: number, phrase: string) => ({ detail: phrase }),
-  },
-  {
-    form: 'message',
-    type: 'application/json',
-    plain: (_: number, phrase: string) => ({ Message: phrase }),
-  },
-  {
-    form: 'problem',
-    type: 'application/problem+json',
-    plain: (status: number, phrase: string) => ({ type: 'about:blank', title: phrase, status, detail: phrase }),
-  },
-])('ERROR_BODY=$form', ({ form, type, plain }) => {
+describe('ERROR_BODY=problem', () => {
+  const type = 'application/problem+json';
+  const plain = (status: number, phrase: string) => ({ type: 'about:blank', title: phrase, status, detail: phrase });
   let service: OpenedService;
   const get = (path: string, options?: RequestOptions) => send(service.url, path, options);
 
   beforeAll(async () => {
-    service = await openVariant(findVariant('a'), provider, { ERROR_BODY: form, ADMIN_PORT: 'off' });
+    service = await openVariant(findVariant('a'), provider, { ERROR_BODY: 'problem', ADMIN_PORT: 'off' });
   });
   afterAll(() => service.stop());
 

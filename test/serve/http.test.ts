@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
 import { useTestProvider } from '../support/test-provider.ts';
-import { bearer, findVariant, openVariant, variants } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 
 const provider = await useTestProvider();
 
@@ -14,7 +14,8 @@ function write(line: string, ...headers: readonly string[]): string {
 
 const last = 'Connection: close';
 
-describe.each(variants)('variant $name', (variant) => {
+describe('the service', () => {
+  const variant = findVariant('a');
   let service: OpenedService;
   const talk = (bytes: string) => exchange(service.port, bytes);
 
