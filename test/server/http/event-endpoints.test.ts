@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { useFolder } from '../../support/folder.ts';
@@ -118,38 +117,4 @@ describe.each(commands)('%s: a body of an event', (name, start) => {
     const text = await connection.receive(new RegExp(`HTTP/1.1 ${statuses.at(-1)}`));
     expect(readStatuses(text)).toEqual(statuses);
   });
-
-  it.each([
-    ['415 at the logout endpoint', () => logout().replace(form, 'Content-Type: text/plain\r\n'), 415],
-    ['400 at a stream', () => signal.replace('secevent+jwt', 'json'), 400],
-    ['401 at the admin listener', () => revocation.replace(key, 'other'), 401],
-  ])(
-    'that goes on after the %s → the response arrives, and the connection is closed',
-    async (_title, write, status) => {
-      const socket = connect(write().includes('/revocations') ? portOf(service.adminUrl) : service.port, '127.0.0.1');
-      closers.push(() => socket.destroy());
-      const received = collect(socket);
-      socket.write(write().replace('Content-Length: 100', 'Content-Length: 3000000000'));
-      const part = Buffer.alloc(1_000_000, 0x61);
-      for (let sent = 0; sent < 300 && !socket.destroyed; sent++) {
-        await new Promise<void>((resolve) => {
-          socket.once('close', resolve).write(part, () => resolve());
-        });
-        socket.removeAllListeners('close');
-      }
-      expect(socket.destroyed).toBe(true);
-      expect(received.text).toContain(`HTTP/1.1 ${status}`);
-      expect(socket.bytesWritten).toBeLessThan(150_000_000);
-    },
-  );
 });
-
-function collect(socket: Socket): { text: string } {
-  const received = { text: '' };
-  socket
-    .on('error', () => {})
-    .on('data', (part: Buffer) => {
-      received.text += part.toString('latin1');
-    });
-  return received;
-}

@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { useFolder } from '../../support/folder.ts';
 import { type OpenedGate, openGate } from '../../support/gate-process.ts';
 import type { OpenedService } from '../../support/open-service.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -44,6 +47,8 @@ function sendEndless(url: string, head: string): Promise<Sent> {
   });
 }
 
+const folder = useFolder();
+
 describe('a body without an end, on every path of every listener → bounded', () => {
   let provider: TestProvider;
   let service: OpenedService;
@@ -52,8 +57,13 @@ describe('a body without an end, on every path of every listener → bounded', (
   beforeAll(async () => {
     provider = await startTestProvider();
     const settings = { LOGOUT_CLIENTS: 'app', ADMIN_PORT: '0', UPLOAD_TIMEOUT: '5' };
-    service = await openVariant(findVariant('a'), provider, settings);
     const { issuer, audience } = provider;
+    const [key, streams] = [join(folder, 'key'), join(folder, 'streams')];
+    writeFileSync(key, 'k'.repeat(40));
+    const stream = { transmitter: issuer, issuer, audience: 'https://api.test', authorizationFile: key };
+    writeFileSync(streams, JSON.stringify({ streams: { idp: stream } }));
+    const events = { ADMIN_KEY_FILE: key, SHARED_SIGNALS: streams };
+    service = await openVariant(findVariant('a'), provider, { ...settings, ...events });
     const issuers = { main: { issuer, audience } };
     gate = await openGate(
       provider,
@@ -85,7 +95,7 @@ describe('a body without an end, on every path of every listener → bounded', (
     ...['/api/public', '/api/private', '/openapi.json', '/docs', '/.well-known/oauth-protected-resource'].map(
       (path) => ['serve', path] as const,
     ),
-    ...['/none', '/backchannel-logout'].map((path) => ['serve', path] as const),
+    ...['/none', '/backchannel-logout', '/shared-signals/idp'].map((path) => ['serve', path] as const),
     ...['/healthz', '/readyz', '/metrics', '/revocations', '/console', '/none'].map(
       (path) => ['serve, admin', path] as const,
     ),

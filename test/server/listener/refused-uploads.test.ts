@@ -65,8 +65,8 @@ describe.each([
     services.push(service);
   });
 
-  it.each([5, 16])(`of %i MB by fetch → ${status}, in each of ${tries} tries`, async (size) => {
-    const body = Buffer.alloc(size * megabyte, 0x61);
+  it(`of 16 MB by fetch → ${status}, in each of ${tries} tries`, async () => {
+    const body = Buffer.alloc(16 * megabyte, 0x61);
     const headers = { authorization: 'Bearer a.b.c' };
     const statuses: string[] = [];
     for (let i = 0; i < tries; i++) {
@@ -82,7 +82,6 @@ describe.each([
   });
 
   it.each([
-    ['Content-Length: 5000000', 5 * megabyte, ''],
     ['Content-Length: 16000000', 16 * megabyte, ''],
     ['Connection: close\r\nContent-Length: 16000000', 16 * megabyte, ''],
     ['Transfer-Encoding: chunked', 5 * megabyte, `${(5 * megabyte).toString(16)}\r\n`],
@@ -92,23 +91,4 @@ describe.each([
     for (let i = 0; i < tries; i++) statuses.push(await uploadBlocking(service.port, head, bytes));
     expect(statuses).toEqual(all);
   });
-});
-
-it('the gate as the proxy: an upload of more than 64 MiB that is refused → the connection is closed', async () => {
-  const { port } = await startGate().then((service) => {
-    services.push(service);
-    return service;
-  });
-  const head = 'POST /a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a.b.c\r\nContent-Length: 300000000\r\n\r\n';
-  const socket = connect(port, '127.0.0.1').on('error', () => {});
-  socket.write(head);
-  const part = Buffer.alloc(megabyte, 0x61);
-  for (let sent = 0; sent < 300 && !socket.closed; sent++) {
-    await new Promise<void>((resolve) => {
-      socket.once('close', resolve).write(part, () => resolve());
-    });
-    socket.removeAllListeners('close');
-  }
-  if (!socket.closed) await once(socket, 'close');
-  expect(socket.bytesWritten).toBeLessThan(150 * megabyte);
 });

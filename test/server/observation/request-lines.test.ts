@@ -100,27 +100,6 @@ describe('the line of a refused request', () => {
       () => ({ expected: [provider.issuer], received: 'https://other.test/' }),
     ],
     [
-      'invalid_audience',
-      () => ({ aud: ['urn:other', 'urn:more'] }),
-      () => ({ expected: [provider.audience], received: ['urn:other', 'urn:more'] }),
-    ],
-    [
-      'expired',
-      () => ({ exp: now() - 600, iat: now() - 4200 }),
-      () => ({
-        expected: expect.stringMatching(/^at most \d+ s ago$/),
-        received: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z \(60\d(\.\d+)? s ago\)$/),
-      }),
-    ],
-    [
-      'issued_in_future',
-      () => ({ iat: now() + 600, exp: now() + 1200 }),
-      () => ({
-        expected: expect.stringMatching(/^at most \d+ s ahead$/),
-        received: expect.stringMatching(/\((600|59\d(\.\d+)?) s ahead\)$/),
-      }),
-    ],
-    [
       'insufficient_scope',
       () => ({ scope: 'openid profile' }),
       () => ({ expected: ['read:messages'], received: ['openid', 'profile'] }),
@@ -139,23 +118,13 @@ describe('the line of a refused request', () => {
     },
   );
 
-  it('unsupported_alg → the algorithm', async () => {
-    const header = Buffer.from(JSON.stringify({ alg: 'HS256', kid: provider.kid })).toString('base64url');
-    const token = [header, ...(await provider.sign({})).split('.').slice(1)].join('.');
-    const facts = { expected: ['RS256'], received: 'HS256', kid: provider.kid };
-    expect(await refusedLine(service, bearer(token))).toMatchObject({ reason: 'unsupported_alg', ...facts });
-  });
-
   it('no token → only where to read on', async () => {
     const line = await refusedLine(service, []);
     expect(line).toMatchObject({ reason: 'missing_credentials', docs: `${docsUrl}refusals.md#missing_credentials` });
     for (const name of ['expected', 'received', 'kid']) expect(line).not.toHaveProperty(name);
   });
 
-  it('input of a client → escaped, bounded, and no token', async () => {
-    const odd = await refusedLine(service, bearer(await provider.sign({ aud: `a\u001b[31m\u202e${'x'.repeat(500)}` })));
-    expect(odd['received']).toMatch(/^a\\u\{1b\}\[31m\\u\{202e\}x+… \(\d+ characters\)$/);
-    expect(String(odd['received']).length).toBeLessThan(220);
+  it('many values → the first ones and their number; a token in a claim → withheld', async () => {
     const many = Array.from({ length: 40 }, (_, index) => `urn:${index}`);
     const listed = await refusedLine(service, bearer(await provider.sign({ aud: many })));
     expect(listed['received']).toEqual([...many.slice(0, 10), '… (40 in all)']);
@@ -165,17 +134,10 @@ describe('the line of a refused request', () => {
     expect(JSON.stringify(holding)).not.toContain(other.slice(0, 20));
   });
 
-  it('can be found by the address, the trace, and, if allowed, the client', async () => {
-    const told = await start({ LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' });
-    const trace = '0af7651916cd43dd8448eb211c80319c';
-    const expired = await provider.sign({ client_id: 'app', exp: now() - 600 });
-    const origin = ['traceparent', `00-${trace}-b7ad6b7169203331-01`, 'X-Forwarded-For', '203.0.113.5'];
-    await send(told.url, '/api/private', { headers: [...bearer(expired), ...origin] });
-    expect(await told.findLog(isRequest)).toMatchObject({
-      ...{ client_ip: '203.0.113.5', trace_id: trace, client_id: 'app' },
-      ...{ reason: 'expired', status: 401 },
-    });
-    // Nobody has vouched for what a token says that is signed by somebody else.
+  it('LOG_IDENTITY=plain → the client of a verified token only', async () => {
+    const told = await start({ LOG_IDENTITY: 'plain' });
+    const expired = await refusedLine(told, bearer(await provider.sign({ client_id: 'app', exp: now() - 600 })));
+    expect(expired).toMatchObject({ client_id: 'app', reason: 'expired' });
     const forged = await provider.sign({ client_id: 'mallory', iss: 'https://other.test/' });
     expect(JSON.stringify(await refusedLine(told, bearer(forged)))).not.toContain('mallory');
   });

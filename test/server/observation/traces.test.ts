@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openTraces } from '../../../src/server/observation/traces.ts';
 import { useFolder } from '../../support/folder.ts';
 import { send } from '../../support/http-client.ts';
 import { listen } from '../../support/listening.ts';
@@ -185,26 +186,24 @@ describe('an SDK outside the tree of the package', () => {
 });
 
 describe('traces that are configured', () => {
-  it.each([
-    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:4318'],
-    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'http://127.0.0.1:4318/v1/traces'],
-    ['OTEL_TRACES_EXPORTER', 'otlp'],
-  ])('%s without an SDK → a warning that names it', async (setting, value) => {
-    const { lines, stop } = await start(['serve'], { ...settings(), [setting]: value });
+  it('OTEL_TRACES_EXPORTER=otlp without an SDK → a warning of the service', async () => {
+    const { lines, stop } = await start(['serve'], { ...settings(), OTEL_TRACES_EXPORTER: 'otlp' });
     await stop();
-    expect(warnings(lines)).toEqual([
-      expect.objectContaining({ level: 'warn', setting, fix: expect.stringContaining('--import') }),
-    ]);
+    expect(warnings(lines)).toMatchObject([{ level: 'warn', setting: 'OTEL_TRACES_EXPORTER' }]);
   });
 
-  it.each<Readonly<Record<string, string>>>([
-    {},
-    { OTEL_TRACES_EXPORTER: 'none' },
-    { OTEL_TRACES_EXPORTER: 'otlp', OTEL_SDK_DISABLED: 'true' },
-  ])('%j → no warning', async (environment) => {
-    const { lines, stop } = await start(['serve'], { ...settings(), ...environment });
-    await stop();
-    expect(warnings(lines)).toEqual([]);
+  it.each<[Readonly<Record<string, string>>, string | undefined]>([
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1' }, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'],
+    [{ OTEL_TRACES_EXPORTER: 'otlp' }, 'OTEL_TRACES_EXPORTER'],
+    [{}, undefined],
+    [{ OTEL_TRACES_EXPORTER: 'none' }, undefined],
+    [{ OTEL_TRACES_EXPORTER: 'otlp', OTEL_SDK_DISABLED: 'true' }, undefined],
+  ])('%j without an SDK → a warning that names %s', async (environment, setting) => {
+    const written: unknown[] = [];
+    await openTraces(environment, { write: (...line) => void written.push(line) });
+    const fields = expect.objectContaining({ setting, fix: expect.stringContaining('--import') });
+    expect(written).toEqual(setting === undefined ? [] : [['warn', 'traces_not_recorded', fields]]);
   });
 });
 

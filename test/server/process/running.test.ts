@@ -72,11 +72,11 @@ async function readMetrics(service: OpenedService): Promise<ReadonlyMap<string, 
   return parseMetrics((await admin(service, '/metrics')).body);
 }
 
-describe.each(variants)('listeners of variant $name', (variant) => {
+describe('listeners', () => {
   let service: OpenedService;
 
   beforeAll(async () => {
-    service = await openVariant(variant, provider);
+    service = await openVariant(findVariant('a'), provider);
   });
   afterAll(() => service.stop());
 
@@ -219,12 +219,6 @@ describe('an unavailable address', () => {
     expect(stderr).toBe(
       `portcullis: cannot listen on 127.0.0.1:${port}; set ${setting} to another port, or stop the program that uses it.\n`,
     );
-  });
-
-  it('HOST is not an address of this machine → says so and exits 69', async () => {
-    const { end, stderr } = await startInVain(openVariant(findVariant('a'), provider, { HOST: '192.0.2.1' }));
-    expect(end.code).toBe(69);
-    expect(stderr).toMatch(/^cannot listen on 192\.0\.2\.1:\d+; this host has no such address\. Set HOST to/);
   });
 
   it('HOST is another loopback address → listens there alone', async () => {

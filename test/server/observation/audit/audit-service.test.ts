@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { useFolder } from '../../../support/folder.ts';
 import { openGate } from '../../../support/gate-process.ts';
 import { exchange, send } from '../../../support/http-client.ts';
 import { listen } from '../../../support/listening.ts';
 import { type OpenedService, openService } from '../../../support/open-service.ts';
-import { needs } from '../../../support/programs.ts';
 import {
   runtime,
   runtimeArgs,
@@ -267,27 +264,4 @@ describe('decisions of the gate', () => {
     await gate.stop();
     await close();
   });
-});
-
-it('a small tmpfs that fills → 503; freed → the kept lines, then new ones', needs('mount'), async () => {
-  const disk = join(folder, 'disk');
-  const run = promisify(execFile);
-  mkdirSync(disk);
-  await run('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]);
-  try {
-    const AUDIT_LOG = join(disk, 'audit.jsonl');
-    writeFileSync(join(disk, 'ballast'), Buffer.alloc(56 * 1024));
-    const service = await start({ AUDIT_LOG }, openService);
-    const headers = await bearer();
-    const status = async () => (await send(service.url, '/api/private', { headers })).status;
-    let admitted = 0;
-    while ((await status()) === 200) admitted++;
-    rmSync(join(disk, 'ballast'));
-    await service.findLog(({ event }) => event === 'audit_restored');
-    expect(await status()).toBe(200);
-    expect(read(AUDIT_LOG)).toHaveLength(admitted + 1);
-    await service.stop();
-  } finally {
-    await run('umount', ['-l', disk]);
-  }
 });
