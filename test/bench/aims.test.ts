@@ -25,18 +25,6 @@ describe('the rows of aims', () => {
     expect(found).not.toHaveProperty('aim');
   });
 
-  it.each([
-    ['warm : open endpoint', { least: 0.72 }],
-    ['cold : floor with one RS256 check', { least: 1.15 }],
-    ['DPoP : floor with one ES256 check', { least: 1.1 }],
-    ['gate, decision next to a proxy', { least: 0.8 }],
-    ['nginx + gate', { least: 0.66 }],
-    ['gate as the proxy : raw undici proxy', { least: 0.8 }],
-    ['start to listening', { most: 120 }],
-    ["import 'portcullis'", { most: 35 }],
-    ['idle memory', { most: 46 }],
-  ])('%s → %j', (name, aim) => expect(row(name)?.aim).toEqual(aim));
-
   it('every row of aims has an aim, and no limit has one', () => {
     expect(aims.filter(({ aim }) => aim === undefined)).toEqual([]);
     expect(limits.filter(({ aim }) => aim !== undefined)).toEqual([]);

@@ -86,21 +86,6 @@ describe('text pasted into the console of serve', async () => {
     expect((await paste(`curl -H 'Expect: x' ${service.url}/api/private`)).explanation).toMatchObject({ status: 417 });
   });
 
-  it('X-Forwarded-* → undecided where it depends on the sender', async () => {
-    const token = await provider.sign({ sub });
-    const call = (proto: string): string =>
-      `GET /api/private HTTP/1.1\nHost: a.test\nX-Forwarded-Proto: ${proto}\nAuthorization: Bearer ${token}\n\n`;
-    expect((await paste(call('https, http'))).explanation?.verdict).toBe('undecided');
-    expect((await paste(call('https'))).explanation?.verdict).toBe('admitted');
-  });
-
-  it('token with repairs → they are named', async () => {
-    const token = await provider.sign({ sub });
-    const { repairs, explanation } = await paste(JSON.stringify({ access_token: token, token_type: 'Bearer' }));
-    expect(explanation?.verdict).toBe('admitted');
-    expect(repairs).toEqual([expect.stringMatching(/\w/)]);
-  });
-
   describe('several requests → each is explained, the refused ones first', () => {
     const url = (path: string): string => `${service.url}/api/${path}`;
     const expected = [
@@ -119,17 +104,6 @@ describe('text pasted into the console of serve', async () => {
       const header = `-H 'Authorization: Bearer ${await provider.sign({ sub, scope: 'openid' })}'`;
       const commands = [`'${url('private')}' ${header}`, `'${url('private')}'`, `'${url('private-scoped')}' ${header}`];
       expect(await list(commands.map((each) => `curl ${each}`).join(' ;\n'))).toEqual(expected);
-    });
-
-    it('HAR', async () => {
-      const headers = [{ name: 'Authorization', value: `Bearer ${await provider.sign({ sub, scope: 'openid' })}` }];
-      const entries = [
-        { request: { method: 'GET', url: url('private'), headers }, response: { status: 200 } },
-        { request: { method: 'GET', url: url('private'), headers: [] }, response: { status: 401 } },
-        { request: { method: 'GET', url: url('private-scoped'), headers }, response: { status: 403 } },
-      ];
-      expect(await list(JSON.stringify({ log: { entries } }))).toEqual(expected);
-      expect(await list(JSON.stringify({ log: { entries: [] } }))).toEqual({ problem: 'The HAR has no requests.' });
     });
 
     it('more than 50 → a problem', async () => {

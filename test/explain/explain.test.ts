@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { createMemoryReplayStore } from '../../src/core/dpop/replay.ts';
 import type { DpopMode } from '../../src/core/http/credentials.ts';
-import type { KeySet } from '../../src/core/keys/key-set.ts';
 import type { Policy } from '../../src/core/policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { bindingChecks, claimChecks } from '../../src/core/token/claims.ts';
@@ -31,39 +30,6 @@ describe('a dry run gives the reason of the refusal', () => {
       'expired',
       'insufficient_scope',
     ]);
-  });
-});
-
-describe('no state of the server is changed', () => {
-  it('a proof stays unused, nothing is cached, no key is fetched', async () => {
-    let fetches = 0;
-    const keys: KeySet = {
-      ...issuer.keys,
-      generation: 0,
-      find: () => undefined,
-      has: () => false,
-      usable: () => true,
-      refetch: () => {
-        fetches++;
-        return undefined;
-      },
-    };
-    const replay = createMemoryReplayStore({});
-    const server = createResourceServer({
-      issuers: [{ issuer: issuer.issuer, keys: issuer.keys }],
-      audience: issuer.audience,
-      dpop: { replay },
-    });
-    const headers = issuer.dpopClient().headers({ url, scope: 'read:messages' });
-    const before = [replay.size, JSON.stringify(server.tokenCacheStatus())];
-    for (let i = 0; i < 3; i++) {
-      const explanation = await explain(server, requestOf(headers), policy);
-      expect(explanation.verdict).toBe('admitted');
-      expect(explanation.checks.at(-1)).toMatchObject({ id: 'replay', verdict: 'unknown' });
-    }
-    expect([replay.size, JSON.stringify(server.tokenCacheStatus())]).toEqual(before);
-    await explain(server, requestOf(issuer.headers()), policy, undefined, { keys });
-    expect(fetches).toBe(0);
   });
 });
 
@@ -153,33 +119,9 @@ describe('report', () => {
   });
 });
 
-interface Schema {
-  readonly type?: string;
-  readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly Schema[];
-}
-
-/** The keywords that the schema uses, and no others. */
-function fits(value: unknown, schema: Schema): boolean {
-  if (schema.anyOf !== undefined) return schema.anyOf.some((each) => fits(value, each));
-  if (schema.enum !== undefined) return schema.enum.includes(value);
-  if (schema.const !== undefined) return value === schema.const;
-  if (schema.type === 'array') return Array.isArray(value) && value.every((item) => fits(item, schema.items ?? {}));
-  if (schema.type !== 'object')
-    return schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type;
-  if (typeof value !== 'object' || value === null) return false;
-  const { properties = {}, required = [] } = schema;
-  const isKnown = ([name, each]: [string, unknown]) =>
-    Object.hasOwn(properties, name) && fits(each, properties[name] ?? {});
-  return required.every((name) => name in value) && Object.entries(value).every(isKnown);
-}
-
 describe('schema of an explanation', () => {
-  const schema = JSON.parse(readFileSync('schema/explain.schema.json', 'utf8')) as Schema; // ours
+  const schema = JSON.parse(readFileSync('schema/explain.schema.json', 'utf8')) as object; // ours
+  const fits = new Ajv2020({ strict: false, validateFormats: false }).compile(schema);
 
   it('matches explanations of granted and refused requests, and not another shape', async () => {
     const issuer = createTestIssuer();
@@ -188,9 +130,9 @@ describe('schema of an explanation', () => {
     for (const token of tokens) {
       const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
       const explanation = JSON.parse(JSON.stringify(await explain(server, request, { scopes: ['a'] })));
-      expect(fits(explanation, schema)).toBe(true);
-      expect(fits({ ...explanation, more: 1 }, schema)).toBe(false);
-      expect(fits({ ...explanation, verdict: 'maybe' }, schema)).toBe(false);
+      expect([fits(explanation), fits.errors]).toEqual([true, null]);
+      expect(fits({ ...explanation, more: 1 })).toBe(false);
+      expect(fits({ ...explanation, verdict: 'maybe' })).toBe(false);
     }
   });
 });

@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 
 /** Programs that some tests start, and the package of Debian and Ubuntu that has each of them. */
@@ -13,10 +11,8 @@ const packages = {
   haproxy: 'haproxy',
   jq: 'jq',
   mkfifo: 'coreutils',
-  mount: 'mount',
   nginx: 'nginx',
   openssl: 'openssl',
-  prometheus: 'prometheus',
   promtool: 'prometheus',
   python3: 'python3',
   'python3-jwt': 'python3-jwt python3-cryptography',
@@ -64,7 +60,6 @@ export function needs(...programs: readonly ProgramName[]): Needs {
 export function findProgram(program: ProgramName): string | undefined {
   if (isDeclaredAbsent(program)) return undefined;
   if (program === 'python3-jwt') return existsSync(pyjwt) ? pyjwt : undefined;
-  if (program === 'mount' && !mayMount()) return undefined;
   const names = [program, otherNames[program] ?? program];
   return searchFolders()
     .flatMap((folder) => names.map((name) => join(folder, name)))
@@ -91,20 +86,6 @@ export function listPackages(programs: readonly ProgramName[]): string {
 export function isDeclaredAbsent(program: ProgramName): boolean {
   const declared = (process.env['ABSENT_PROGRAMS'] ?? '').split(',');
   return declared.includes('all') || declared.includes(program);
-}
-
-/** Reports whether this process may mount a file system: most containers and every ordinary user may not. */
-function mayMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-mount-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'ignore' });
-    execFileSync('umount', [folder], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  } finally {
-    rmdirSync(folder);
-  }
 }
 
 /** `PATH`, with the `sbin` next to each `bin`: servers are installed there, and not every `PATH` has it. */
