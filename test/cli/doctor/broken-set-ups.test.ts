@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { findings as rows } from '../../../src/cli/doctor/finding.ts';
 import { needs } from '../../support/programs.ts';
 import {
+  audience,
   type BrokenSetUp,
   brokenDeployments,
   brokenProviders,
@@ -31,7 +32,7 @@ afterEach(async () => {
 async function examine([title, name, fix, prepare]: BrokenSetUp): Promise<void> {
   const { args = [], settings = {} } = await prepare(workshop);
   const { provider } = workshop;
-  const issuer = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: 'https://api.example/' };
+  const issuer = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: audience };
   const { findings } = await runDoctor(args, {
     // Ports that no other process of this host can have.
     ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' },

@@ -9,9 +9,8 @@ import type { FindingName } from '../../../src/cli/doctor/finding.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
 import { startTestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
-import { startTestProvider } from '../../support/test-provider.ts';
 import { createTestCertificates, type TestValidity } from '../../support/tls.ts';
-import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
+import { findVariant, openVariant } from '../../support/variant-service.ts';
 import { type Bend, type BentProvider, startBentProvider } from './bent-provider.ts';
 import { type ProxyBend, startBentProxy } from './bent-proxy.ts';
 
@@ -39,6 +38,7 @@ export type BrokenSetUp = readonly [
 ];
 
 const origin = 'https://app.example';
+export const audience = 'https://api.example/';
 
 export async function openWorkshop(): Promise<Workshop> {
   return {
@@ -86,10 +86,9 @@ const proxied =
     { path = '', running = {}, settings = {} }: Readonly<Record<string, string | Settings>> = {},
   ) =>
   async (workshop: Workshop): Promise<SetUp> => {
-    const provider = await startTestProvider();
-    workshop.stops.push(() => provider.close());
+    const provider = { ...workshop.provider, audience };
     const more = { CORS_ORIGINS: origin, TRUST_PROXY: '127.0.0.1', ...(running as Settings) };
-    const service = await startVariant(findVariant('a'), provider, more);
+    const service = await openVariant(findVariant('a'), provider, more);
     workshop.stops.push(() => service.stop());
     const certificates = bend === 'tls' ? await createTestCertificates() : undefined;
     const elsewhere = { '/metrics': service.adminUrl ?? '' };
@@ -100,12 +99,7 @@ const proxied =
       certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: await write(workshop, 'both.pem', certificates.ca) };
     return {
       args: ['--from-outside', `${proxy.url}${path}`, ...(certificates === undefined ? [] : ['--only', 'url'])],
-      settings: {
-        ...readEnvironment(findVariant('a'), provider),
-        CORS_ORIGINS: origin,
-        ...both,
-        ...(settings as Settings),
-      },
+      settings: { CORS_ORIGINS: origin, ...both, ...(settings as Settings) },
     };
   };
 
@@ -254,7 +248,7 @@ export const brokenProviders: readonly BrokenSetUp[] = [
   ],
   ['wrong port', 'provider_unreachable', place, set(async () => ({ IDP_DOMAIN: `localhost:${await findFreePort()}` }))],
   ['host name that does not exist', 'provider_unreachable', place, set({ IDP_DOMAIN: 'idp.invalid' })],
-  ['hangs', 'provider_unreachable', /network/, bend({ hangs: true }, {}, ['--timeout', '2'])],
+  ['hangs', 'provider_unreachable', /network/, bend({ hangs: true }, {}, ['--timeout', '1'])],
   [
     'behind a dead outbound proxy',
     'proxy_failed',
