@@ -284,10 +284,10 @@ describe('an upgrade that is not agreed', () => {
     const { proxied } = await stage(
       (socket) => {
         socket.write(head200);
-        for (const at of [1, 2, 3]) setTimeout(() => socket.write('3\r\ndef\r\n'), at * 400);
-        setTimeout(() => socket.end('0\r\n\r\n'), 1600);
+        for (const at of [1, 2, 3]) setTimeout(() => socket.write('3\r\ndef\r\n'), at * 250);
+        setTimeout(() => socket.end('0\r\n\r\n'), 1000);
       },
-      { timeout: 1 },
+      { timeout: 0.6 },
     );
     expect((await sendRaw(proxied.port, handshake())).match(/def/g)).toHaveLength(3);
     expect(proxied.cut).toEqual([]);

@@ -660,7 +660,7 @@ describe('failures', () => {
         socket.write(`HTTP/1.1 200 OK\r\n${stream}`);
         setTimeout(() => socket.write('9\r\ndata: 2\n\n\r\n'), 200);
       },
-      { timeout: 0.1, tunnelTimeout: 1 },
+      { timeout: 0.1, tunnelTimeout: 0.6 },
     );
     expect(bodyOf(await sendRaw(proxied.port, bytes))).toMatch(/data: 1.*data: 2\n\n\r\n$/s);
     expect(proxied.cut).toEqual(['upstream_timeout']);
@@ -689,9 +689,9 @@ describe('failures', () => {
       (socket, arrived) => {
         if (!/\r\n\r\n(?:hello)?$/.test(arrived)) return;
         socket.write(ok);
-        stall(1200);
+        stall(600);
       },
-      { timeout: 1 },
+      { timeout: 0.5 },
     );
     expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(200);
   });
@@ -699,12 +699,12 @@ describe('failures', () => {
   it.each(forms)('%s, the rest of its response arrives while this process stalls → sent', async (_name, bytes) => {
     const { upstream, proxied } = await stage(
       (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no'),
-      { timeout: 1 },
+      { timeout: 0.5 },
     );
     const client = open(proxied.port, bytes);
     await once(client, 'readable');
     for (const socket of upstream.sockets) socket.write('k');
-    stall(1200);
+    stall(600);
     expect(bodyOf(await text(client))).toBe('ok');
   });
 
@@ -714,9 +714,9 @@ describe('failures', () => {
         if (arrived.endsWith('hello')) socket.write(ok);
         if (!arrived.endsWith('hell')) return;
         client.write('o');
-        stall(1200);
+        stall(600);
       },
-      { uploadTimeout: 1 },
+      { uploadTimeout: 0.5 },
     );
     const client = open(proxied.port, lastPost.slice(0, -1));
     expect(statusOf(await text(client))).toBe(200);
