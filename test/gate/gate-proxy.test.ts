@@ -174,13 +174,6 @@ describe('one host for the rule and the upstream, behind a trusted proxy', async
 
   it.each<[string, string, readonly unknown[]]>([
     ['X-Forwarded-Host', viaAdmin('X-Forwarded-Host: public.example'), seenAs('public.example')],
-    ['X-Forwarded-Host in upper case', viaAdmin('X-FORWARDED-HOST: PUBLIC.Example'), seenAs('public.example')],
-    ['the default port of http', viaAdmin('X-Forwarded-Host: public.example:80'), seenAs('public.example')],
-    [
-      'the default port of https',
-      viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: https'),
-      seenAs('public.example'),
-    ],
     [
       'the default port of https, as Traefik names a WebSocket',
       viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: wss'),
@@ -206,20 +199,7 @@ describe('one host for the rule and the upstream, behind a trusted proxy', async
       'GET / HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-Host: admin.example',
       [403],
     ],
-    ['a list', viaAdmin('X-Forwarded-Host: public.example, admin.example'), [400]],
     ['two lines', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Host: admin.example'), [400]],
-    ['an empty line', viaAdmin('X-Forwarded-Host:'), [400]],
-    [
-      'two schemes',
-      viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Proto: https', 'X-Forwarded-Proto: https'),
-      [400],
-    ],
-    [
-      'two prefixes',
-      viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /a', 'X-Forwarded-Prefix: /a'),
-      [400],
-    ],
-    ['a list in Host', 'GET / HTTP/1.1\r\nHost: public.example, admin.example', [400]],
     [
       'a list in Host, a valid X-Forwarded-Host',
       'GET / HTTP/1.1\r\nHost: a, b\r\nX-Forwarded-Host: public.example',
@@ -268,7 +248,6 @@ describe('a peer that is not trusted', async () => {
   const gate = await startHosts({ TRUST_PROXY: '10.0.0.0/8' });
   it.each<[string, string, readonly unknown[]]>([
     ['X-Forwarded-Host', 'Host: admin.example\r\nX-Forwarded-Host: public.example', [403]],
-    ['a list', 'Host: public.example\r\nX-Forwarded-Host: admin.example, x', seenAs('public.example')],
     ['two lines', 'Host: public.example\r\nX-Forwarded-Host: a\r\nX-Forwarded-Host: b', seenAs('public.example')],
     ['malformed', 'Host: public.example\r\nX-Forwarded-Host: @\r\nX-Forwarded-Proto: ftp', seenAs('public.example')],
   ])('%s → ignored', async (_claim, lines, expected) => {
