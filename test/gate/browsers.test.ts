@@ -214,8 +214,8 @@ describe('in a browser', needs('chromium'), () => {
 });
 
 /** Each client gets a token that expires while its stream is open, and returns with another one. */
-describe('an open stream whose token expires', () => {
-  it('ws → closed with 1006; a new WebSocket opens', async () => {
+describe.concurrent('an open stream whose token expires', () => {
+  it('ws → closed with 1006; a new WebSocket opens', async ({ expect }) => {
     const open = async (value: string): Promise<WebSocket> => {
       const socket = new WebSocket(socketUrl, ['chat', 'bearer', value]);
       await once(socket, 'message');
@@ -240,18 +240,21 @@ describe('an open stream whose token expires', () => {
     return { source, seen };
   };
 
-  it('EventSource → it connects again by itself; with the expired token it gets 401, and stays closed', async () => {
+  it('EventSource → it connects again by itself; with the expired token it gets 401, and stays closed', async ({
+    expect,
+  }) => {
+    const other = listen(await short());
+    await expect.poll(() => other.seen).toHaveLength(1);
     const first = upstream.streams + 1;
     const { source, seen } = listen(await short(), token);
     await expect.poll(() => seen).toEqual([String(first), String(first + 1)]);
     expect(source.readyState).toBe(EventSource.OPEN);
     source.close();
-    const other = listen(await short());
     await expect.poll(() => other.source.readyState).toBe(EventSource.CLOSED);
     expect(other.seen).toHaveLength(1);
   });
 
-  it('MCP → the client opens its stream again, and gets what the server sends then', async () => {
+  it('MCP → the client opens its stream again, and gets what the server sends then', async ({ expect }) => {
     const server = new McpServer(
       { name: 'clock', version: '1.0.0' },
       { capabilities: { tools: { listChanged: true } } },
