@@ -23,8 +23,11 @@ import { send } from '../support/http-client.ts';
 import { reasonsOutsideDryRun } from '../support/reasons-without-check.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
 
-/** `AGREEMENT=all` evaluates each request in every form with every mutation; the default is every other form, with one. */
-const isComplete = process.env['AGREEMENT'] === 'all';
+/** Each row is evaluated in one form with one mutation; with `half`, in every other form; with `all`, in every form with every mutation. */
+const size = process.env['AGREEMENT'];
+const isComplete = size === 'all';
+/** Every so many forms of a row. */
+const step = isComplete ? 1 : size === 'half' ? 2 : 6;
 const names = Object.keys(environments) as ServiceName[]; // the keys of the table
 const rowsAtOnce = 64;
 
@@ -212,7 +215,7 @@ describe('explain and a running service: every row of the catalogue, in every fo
     const changes = Object.keys(mutations);
     const explainer = explainers.get(each.service);
     for (const [index, [formName, form]] of Object.entries(forms).entries()) {
-      if (!isComplete && (row + index) % 2 === 1) continue;
+      if ((row + index) % step !== 0) continue;
       // Anew for each form: a proof is used once.
       const sent = readSent(each.make(world));
       if (explainer === undefined || sent === undefined || !fits(form, sent, formName)) continue;
@@ -246,12 +249,13 @@ describe('explain and a running service: every row of the catalogue, in every fo
     }
   });
 
-  it('at least 2,000 requests, no difference', () => {
+  it('some hundred requests, with half of the forms at least 2,000; no difference', () => {
     const sums = `explain: ${compared.explain}, console: ${compared.console}, page of the site: ${compared.page}`;
     process.stdout.write(`requests to running services, ${sums}; ${differences.length} differences\n`);
     expect(differences).toEqual([]);
-    expect(compared.explain).toBeGreaterThanOrEqual(2000);
-    expect(compared.console).toBeGreaterThanOrEqual(1500);
-    expect(compared.page).toBeGreaterThanOrEqual(1500);
+    const [explained, pasted] = step === 6 ? [700, 500] : [2000, 1500];
+    expect(compared.explain).toBeGreaterThanOrEqual(explained);
+    expect(compared.console).toBeGreaterThanOrEqual(pasted);
+    expect(compared.page).toBeGreaterThanOrEqual(pasted);
   });
 });
