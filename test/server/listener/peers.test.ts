@@ -1,41 +1,29 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
+import type { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
 import { createIntake, type PeerOptions } from '../../../src/server/listener/intake.ts';
-import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { useListeners } from '../../support/raw-listeners.ts';
 
-const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
-afterEach(async () => {
-  for (const socket of opened.sockets.splice(0)) socket.destroy();
-  for (const listener of opened.listeners.splice(0)) await listener.close(0);
-});
+const { open: listen, dial } = useListeners();
 
-interface Opened {
-  readonly port: number;
-  readonly refused: () => number;
-}
-
-async function open(peers: PeerOptions): Promise<Opened> {
+async function open(peers: PeerOptions) {
   let refused = 0;
-  const listener = await listen({
-    ...{ host: '127.0.0.1', port: 0, keepAlive: 60, errorBody: errorBodyFormats.detail },
+  const port = await listen({
     peers,
     limit: { most: 8, note: () => refused++ },
     onRequest: (_incoming, outgoing) => void outgoing.end('served'),
   });
-  opened.listeners.push(listener);
-  return { port: Number(new URL(listener.url).port), refused: () => refused };
+  return { port, refused: () => refused };
 }
 
+let last: Socket;
 /** Sends a request on a connection that stays open; returns true if it was served. */
 async function isServed(port: number, localAddress: string): Promise<boolean> {
-  const socket = connect({ port, host: '127.0.0.1', localAddress });
-  opened.sockets.push(socket.on('error', () => {}));
-  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
-  const data = once(socket, 'data').then(() => true);
-  return Promise.race([data, once(socket, 'close').then(() => false)]);
+  last = await dial(port, { localAddress });
+  last.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  const data = once(last, 'data').then(() => true);
+  return Promise.race([data, once(last, 'close').then(() => false)]);
 }
 
 describe('connections of one address', () => {
@@ -51,8 +39,9 @@ describe('connections of one address', () => {
   it('a connection that ends → the address may open another one', async () => {
     const { port } = await open({ share: 0.125 });
     expect(await isServed(port, '127.0.0.1')).toBe(true);
+    const first = last;
     expect(await isServed(port, '127.0.0.1')).toBe(false);
-    opened.sockets[0]?.destroy();
+    first.destroy();
     await expect.poll(() => isServed(port, '127.0.0.1')).toBe(true);
   });
 
@@ -95,15 +84,11 @@ const echo: RequestListener = (incoming, outgoing) => {
 };
 
 async function connectTo(kind: 'service' | 'proxy'): Promise<Socket> {
-  const listener = await listen({
-    ...{ onRequest: echo, host: '127.0.0.1', port: 0, keepAlive: 5, errorBody: errorBodyFormats.detail },
+  const port = await listen({
+    onRequest: echo,
     ...(kind === 'proxy' && { onUpgrade: (_incoming, outgoing) => void outgoing.writeHead(401).end('<401>') }),
   });
-  opened.listeners.push(listener);
-  const socket = connect(Number(new URL(listener.url).port), '127.0.0.1').setEncoding('latin1');
-  opened.sockets.push(socket.on('error', () => {}));
-  await once(socket, 'connect');
-  return socket;
+  return (await dial(port, { noDelay: true })).setEncoding('latin1');
 }
 
 async function read(socket: Socket, count: number): Promise<readonly string[]> {
@@ -139,7 +124,7 @@ describe('an upgrade that is not offered here', () => {
     const next = 'GET /2 HTTP/1.1\r\nHost: a\r\n\r\n';
     const text = row.body === 'none' ? '' : 'GET /1 HTTP/1.1\r\n';
     for (const size of [bytes.length, 7]) {
-      const socket = (await connectTo(row.kind)).setNoDelay(true);
+      const socket = await connectTo(row.kind);
       const all = Buffer.from(bytes + next + bytes, 'latin1');
       for (let at = 0; at < all.length; at += size) socket.write(all.subarray(at, at + size));
       expect(await read(socket, 3)).toEqual([

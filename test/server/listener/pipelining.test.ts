@@ -1,44 +1,18 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { describe, expect, it } from 'vitest';
+import { useListeners } from '../../support/raw-listeners.ts';
 import { stall } from '../../support/stall.ts';
 
 /** More than the kernel takes for a client that does not read, if so many are owed. */
 const large = 'x'.repeat(512 * 1024);
-const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
-
-afterEach(async () => {
-  for (const socket of opened.sockets.splice(0)) socket.destroy();
-  for (const listener of opened.listeners.splice(0)) await listener.close(0);
-});
-
-async function open(
+const { open: listen, dial: call } = useListeners();
+const open = (
   onRequest: RequestListener,
   times: { readonly unreadTimeout?: number; readonly keepAlive?: number } = {},
-): Promise<number> {
-  const listener = await listen({
-    onRequest,
-    host: '127.0.0.1',
-    port: 0,
-    keepAlive: 5,
-    errorBody: errorBodyFormats.detail,
-    ...times,
-  });
-  opened.listeners.push(listener);
-  return Number(new URL(listener.url).port);
-}
-
-async function call(port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {}); // closed by the server, as some cases want it
-  opened.sockets.push(socket);
-  await once(socket, 'connect');
-  return socket;
-}
+) => listen({ onRequest, keepAlive: 5, ...times });
 
 /** A connection whose answers are not read. */
 async function callWithoutReading(port: number): Promise<Socket> {

@@ -1,27 +1,13 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { createHttpServer } from '../../../src/server/listener/http-server.ts';
+import { describe, expect, it } from 'vitest';
+import { useListeners } from '../../support/raw-listeners.ts';
 
-const opened: ReturnType<typeof createHttpServer>[] = [];
-afterEach(async () => {
-  for (const server of opened.splice(0)) {
-    server.acceptor.close();
-    await server.finish(0);
-  }
-});
-
-async function open(onRequest: RequestListener): Promise<number> {
-  const server = createHttpServer({ onRequest, keepAlive: 5, errorBody: errorBodyFormats.detail });
-  opened.push(server);
-  await once(server.acceptor.listen(0, '127.0.0.1'), 'listening');
-  return (server.acceptor.address() as AddressInfo).port; // a TCP server
-}
+const { open: listen, dial } = useListeners();
+const open = (onRequest: RequestListener): Promise<number> => listen({ onRequest });
 
 async function exchange(port: number, bytes: string): Promise<string> {
-  const socket = connect(port, '127.0.0.1').setEncoding('latin1');
+  const socket = (await dial(port)).setEncoding('latin1');
   socket.write(bytes);
   let text = '';
   for await (const part of socket) text += String(part);
@@ -83,7 +69,7 @@ describe('a response', () => {
       outgoing.socket?.destroy();
       outcomes.push(once(outgoing, 'close'));
     });
-    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    const socket = await dial(port);
     socket.write(last);
     await once(socket.resume(), 'close');
     expect(await Promise.all(outcomes)).toHaveLength(2);

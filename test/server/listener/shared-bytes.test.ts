@@ -1,37 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { connect, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
-import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { type Listener, type ListenerOptions, listen } from '../../../src/server/listener/listener.ts';
+import { describe, expect, it } from 'vitest';
+import { useListeners } from '../../support/raw-listeners.ts';
 
-const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
-afterEach(async () => {
-  for (const socket of opened.sockets.splice(0)) socket.destroy();
-  for (const listener of opened.listeners.splice(0)) await listener.close(0);
-});
-
-async function open(
-  options: Pick<ListenerOptions, 'onRequest' | 'onUpgrade' | 'onMalformed' | 'unreadTimeout'>,
-): Promise<number> {
-  const listener = await listen({
-    ...{ host: '127.0.0.1', port: 0, keepAlive: 60, errorBody: errorBodyFormats.detail },
-    ...options,
-  });
-  opened.listeners.push(listener);
-  return Number(new URL(listener.url).port);
-}
+const { open, dial: connect } = useListeners();
 
 async function dial(port: number): Promise<Socket & { received: Buffer }> {
-  const socket = Object.assign(connect({ port, host: '127.0.0.1', noDelay: true }), { received: Buffer.alloc(0) });
-  opened.sockets.push(socket);
-  socket.on('data', (chunk: Buffer) => {
+  const socket = Object.assign(await connect(port, { noDelay: true }), { received: Buffer.alloc(0) });
+  return socket.on('data', (chunk: Buffer) => {
     socket.received = Buffer.concat([socket.received, chunk]);
   });
-  await once(socket, 'connect');
-  return socket;
 }
 
 async function receive(socket: Socket & { readonly received: Buffer }, isEnough: (all: Buffer) => boolean) {
@@ -167,8 +148,7 @@ describe('bytes of one connection', () => {
         onUpgrade: () => {},
         onRequest: (_incoming, outgoing) => void outgoing.on('close', () => closed.push(true)),
       });
-      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: !ends });
-      opened.sockets.push(socket.resume());
+      const socket = (await connect(port, { allowHalfOpen: !ends })).resume();
       const end = once(socket, 'end');
       socket.write(
         'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\nGET / HTTP/1.1\r\n\r\n',
