@@ -460,10 +460,10 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,561 lines; the console: 1920; all sources: at most 40,433', () => {
+  it('the core: at most 12,561 lines; the console: 1920; all sources: at most 40,437', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_561);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1920);
-    expect(count(() => true)).toBeLessThanOrEqual(40_433);
+    expect(count(() => true)).toBeLessThanOrEqual(40_437);
   });
 
   it('tests: at most 70,332 lines; tools: at most 10,907', () => {

@@ -11,8 +11,8 @@ import { namePeer } from '../../src/core/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/core/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/core/refusal/refusal.ts';
 import { Refused } from '../../src/core/refused.ts';
-import type { Forwarding } from '../../src/gate/proxy/request-head.ts';
-import { createExamine, createReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
+import { createExamine, type Forwarding } from '../../src/gate/proxy/request-head.ts';
+import { createReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** An upstream of bytes: it notes what arrives, and answers as it is told. */

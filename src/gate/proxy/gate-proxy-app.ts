@@ -24,8 +24,8 @@ import type { AdmittedDecision, Gate, NoteDecision, RefusedDecision } from '../g
 import { readOfferedToken } from '../match/request-target.ts';
 import type { Rule } from '../match/rules.ts';
 import { hasHeader } from './headers.ts';
-import type { Forwarding, Framing } from './request-head.ts';
-import { createExamine, type ReverseProxy } from './reverse-proxy.ts';
+import { createExamine, type Forwarding, type Framing } from './request-head.ts';
+import type { ReverseProxy } from './reverse-proxy.ts';
 import { repeatable } from './upstream.ts';
 import { defaultUpstream, type UpstreamMap } from './upstreams.ts';
 

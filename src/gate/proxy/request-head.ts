@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { ExternalUrl } from '../../core/http/external-url.ts';
 import type { HeldBody } from '../../core/mcp/held-body.ts';
 import { Refused } from '../../core/refused.ts';
@@ -188,4 +189,19 @@ function isWebSocketRequest({ incoming, takeSocket }: Forwarding): boolean {
   if (takeSocket === undefined || incoming.method !== 'GET' || incoming.httpVersion !== '1.1') return false;
   const { upgrade, 'sec-websocket-key': key } = incoming.headers;
   return upgrade?.toLowerCase() === 'websocket' && typeof key === 'string' && webSocketKey.test(key);
+}
+
+/** Creates the reader of framing. A refusal closes the connection, because its next bytes are not trustworthy. */
+export function createExamine() {
+  const doubtful = new WeakMap<Socket, Refused>();
+  /** Must run in the iteration in which the request arrived. */
+  return (incoming: IncomingMessage, outgoing: ServerResponse): Framing | Refused => {
+    const { socket } = incoming;
+    const framing = doubtful.get(socket) ?? readFraming(incoming);
+    if (framing instanceof Refused) {
+      doubtful.set(socket, framing);
+      outgoing.shouldKeepAlive = false;
+    }
+    return framing;
+  };
 }
