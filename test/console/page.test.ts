@@ -295,8 +295,6 @@ describe('the page of the console in a browser', needs('chromium'), () => {
 
   it.each([
     ['light', 1240],
-    ['dark', 1240],
-    ['light', 390],
     ['dark', 390],
     ['light', 320],
     ['light', 2200],

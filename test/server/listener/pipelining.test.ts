@@ -36,13 +36,14 @@ function pipeline(count: number, from = 0): string {
 /** Reads until so many answers of `<target>` have come, and gives their targets. */
 async function readTargets(socket: Socket, count: number): Promise<readonly string[]> {
   let text = '';
-  const targets = () => text.match(/<[^>]*>/g) ?? [];
+  let ends = 0;
   socket.setEncoding('latin1');
   for await (const chunk of socket) {
     text += chunk;
-    if (text.endsWith('>') && targets().length >= count) break;
+    ends += chunk.split('>').length - 1;
+    if (ends >= count) break;
   }
-  return targets();
+  return text.match(/<[^>]*>/g) ?? [];
 }
 
 const echo: RequestListener = (incoming, outgoing) => void outgoing.end(`<${incoming.url}>`);
