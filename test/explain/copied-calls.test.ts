@@ -127,8 +127,6 @@ describe('a token with something around it', () => {
       ['GET', 'https://app.example/cb', null],
     ],
     ['the fragment of a redirect', `https://app.example/cb#state=x&access_token=${token}&token_type=bearer`, none],
-    ['a line of a log', `10:00:01 DEBUG got token=${token}, expires_in=300`, none],
-    ['YAML', `token_type: Bearer\naccess_token: ${token}`, none],
     [
       'a variable, then a command with it',
       `TOKEN=${token}; curl -H "Authorization: Bearer $TOKEN" '${url}'`,

@@ -67,7 +67,7 @@ function isRefused(checks: Explanation['checks']): boolean {
 describe('inputs that users paste', async () => {
   const all = await Promise.all(pastedInputs.map(async (pasted) => ({ pasted, outcome: await findOutcome(pasted) })));
 
-  it('at least 140 inputs; all are named at once, none misleads, no certain cause is wrong', () => {
+  it('at least 140 inputs; all are named at once, no certain cause is wrong', () => {
     const isNamed = ({ pasted, outcome }: (typeof all)[number]): boolean =>
       outcome.named === pasted.cause && outcome.certainty === pasted.certainty;
     const describeAll = (some: readonly (typeof all)[number][]): readonly string[] =>
@@ -75,15 +75,13 @@ describe('inputs that users paste', async () => {
         ({ pasted, outcome }) =>
           `${pasted.name}: ${pasted.cause} ${pasted.certainty}, not ${outcome.named} ${outcome.certainty} [${outcome.certain}]`,
       );
-    const misled = all.filter(({ pasted, outcome }) => outcome.named !== undefined && outcome.named !== pasted.cause);
     const wrong = all.filter(({ pasted: { cause, also = [] }, outcome }) =>
       outcome.certain.some((id) => id !== cause && !also.includes(id)),
     );
     const named = all.filter(isNamed);
     process.stdout.write(
-      `explain: ${named.length} of ${all.length} inputs named at once, ${misled.length} misled, ${wrong.length} wrong certain\n`,
+      `explain: ${named.length} of ${all.length} inputs named at once, ${wrong.length} wrong certain\n`,
     );
-    expect(describeAll(misled)).toEqual([]);
     expect(describeAll(wrong)).toEqual([]);
     expect(describeAll(all.filter((each) => !isNamed(each)))).toEqual([]);
     expect(new Set(pastedInputs.map(({ name }) => name)).size).toBe(pastedInputs.length);
