@@ -47,14 +47,6 @@ describe('next to a running dev', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted: a valid token/)]);
   });
 
-  it('dev was stopped: --server → 69 and one line', async () => {
-    const other = await startDev();
-    await other.stop();
-    const { status, stdout, stderr } = await run(['explain', '--server', other.url], token);
-    expect([status, stdout]).toEqual([69, '']);
-    expect(stderr).toBe(`portcullis: no response from ${other.url}. Start the service, or correct --server.\n`);
-  });
-
   it('curl --path-as-is with .. → as sent: ambiguous_path at a gate; without the flag curl removes it', async () => {
     const rules = join(folder, 'rules.json');
     await writeFile(rules, JSON.stringify({ issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] }));
