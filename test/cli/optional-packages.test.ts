@@ -18,12 +18,15 @@ beforeAll(() => {
   if (!existsSync('dist/cli/main.js')) throw new Error('the build is missing; run: npm run build');
   cpSync('dist', join(folder, 'dist'), { recursive: true });
   cpSync('package.json', join(folder, 'package.json'));
-  for (const name of Object.keys(dependencies)) {
-    const link = join(folder, 'node_modules', name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(resolve('node_modules', name), link);
-  }
+  for (const name of Object.keys(dependencies)) addPackage(name);
 });
+
+function addPackage(name: string): string {
+  const link = join(folder, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(resolve('node_modules', name), link);
+  return link;
+}
 
 function run(...args: readonly string[]) {
   return runWith({}, ...args);
@@ -59,18 +62,11 @@ describe('without the optional packages of the local identity provider', () => {
     });
   });
 
-  it.each(names)('dev with %s missing → the same command', (missing) => {
-    const others = names.filter((name) => name !== missing);
-    for (const name of others) {
-      const link = join(folder, 'node_modules', name);
-      mkdirSync(dirname(link), { recursive: true });
-      symlinkSync(resolve('node_modules', name), link);
-    }
-    try {
-      expect(run('dev', '--port', '0', '--idp-port', '0').stderr).toContain(install);
-    } finally {
-      for (const name of others) rmSync(join(folder, 'node_modules', name));
-    }
+  it('dev with one of them → the same command', () => {
+    const link = addPackage(names[0]);
+    const { stderr } = run('dev', '--port', '0', '--idp-port', '0');
+    rmSync(link);
+    expect(stderr).toContain(install);
   });
 
   it('doctor without the client for Redis → redis_unreachable, and the command that installs it', () => {
