@@ -3,6 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { AuditDecision } from '../../../../src/core/resource-server/audit.ts';
 import { createResourceServer } from '../../../../src/core/resource-server/resource-server.ts';
@@ -279,8 +280,7 @@ describe('the library with an audit trail', () => {
     expect(readFileSync(destination, 'utf8')).not.toContain(bearer.slice(-20));
   });
 
-  it('block on a full disk → 503 audit_unavailable before the token is read, until a rotation', async () => {
-    const destination = newPath();
+  it('block on a full disk → 503 audit_unavailable before the token is read', async () => {
     const { audit, server, states } = open('/dev/full');
     const good = request({ authorization: `Bearer ${issuer.token()}` });
     // Its line could not be written: it was admitted before, and its line is kept.
@@ -295,7 +295,6 @@ describe('the library with an audit trail', () => {
     expect(server.tokenCacheStatus()).toEqual(hits);
     expect(states).toEqual(['failed ENOSPC']);
     expect(audit.close()).toBe(1);
-    expect(() => readFileSync(destination)).toThrow();
   });
 
   it('drop on a full disk → admitted, and the lines are counted', async () => {
@@ -420,7 +419,7 @@ describe('a line of the audit trail', () => {
   });
 
   it('no facts → members with a value only, in one line', () => {
-    const line = write({ id: 'a', decision: 'admitted', method: 'GET' });
+    const line = write(decision);
     expect(line.indexOf('\n')).toBe(line.length - 1);
     expect(Object.keys(JSON.parse(line))).toEqual(['time', 'event', 'id', 'decision', 'method']);
   });
@@ -510,14 +509,8 @@ it.each([
 
 it('the schema of a line: describes every member, and a complete line has no other', () => {
   expect(Object.keys(auditSchema.properties)).toEqual(Object.keys(auditMembers));
-  const lines = [complete, { id: 'a', decision: 'admitted', method: 'GET' } as const].map((each) => read(each));
-  for (const line of lines) {
-    expect(auditSchema.required.filter((name) => !Object.hasOwn(line, name))).toEqual([]);
-    for (const [name, value] of Object.entries(line)) {
-      const type = Array.isArray(value) ? 'array' : typeof value === 'number' ? 'integer' : typeof value;
-      expect(auditSchema.properties[name]?.type, name).toBe(type);
-    }
-  }
+  const fits = new Ajv2020({ strict: false, validateFormats: false }).compile(auditSchema);
+  for (const each of [complete, decision]) expect([fits(read(each)), fits.errors]).toEqual([true, null]);
 });
 
 const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8');
