@@ -299,13 +299,9 @@ describe('the bytes of the gate as the proxy', async () => {
     it('a session that ended while its assertion was cached → 401, and the upstream gets nothing', async () => {
       const token = await provider.sign({ sid: 's1', sub: 'ann' });
       const request = `GET /orders/1 HTTP/1.1\r\nHost: api.example\r\n${bearer(token)}${last}`;
-      for (let i = 0; i < 8; i++) expect(await forward(request)).toEqual([204]);
+      for (let i = 0; i < 2; i++) expect(await forward(request)).toEqual([204]);
       expect(await sendLogout(provider, gate, 's1')).toBe(200);
-      await expect.poll(() => forward(request)).toEqual([401]);
-      for (let i = 0; i < 8; i++) {
-        expect(await forward(request)).toEqual([401]);
-        expect(arrived()).toBe('');
-      }
+      expect([await forward(request), arrived()]).toEqual([[401], '']);
     });
   });
 
@@ -323,9 +319,8 @@ describe('the bytes of the gate as the proxy', async () => {
 
     it('with a query, an invalid token and If-None-Match → the keys', async () => {
       const headers = ['Authorization', 'Bearer x.y.z', 'If-None-Match', '*'];
-      const sent = Array.from({ length: 8 }, () => send(gate.url, `${keysPath}?v=1`, { headers }));
-      const bodies = new Set((await Promise.all(sent)).map(({ status, body }) => `${status} ${body}`));
-      expect([...bodies]).toEqual([expect.stringMatching(/^200 \{"keys":\[\{/)]);
+      const { status, body } = await send(gate.url, `${keysPath}?v=1`, { headers });
+      expect([status, body]).toEqual([200, expect.stringMatching(/^\{"keys":\[\{/)]);
     });
 
     it('rules without assertion → the rules decide', async () => {
