@@ -66,3 +66,11 @@ export function sendRefusal({ status, headers, body }: Omit<Refusal, 'reason'>, 
 export function setNonce({ dpopNonce }: Access<unknown>, outgoing: ServerResponse): void {
   if (dpopNonce !== undefined && !outgoing.headersSent) outgoing.setHeader('dpop-nonce', dpopNonce);
 }
+
+/** Sets the headers of a refusal whose body another function may replace. */
+export function setChallenge({ headers }: Refusal, outgoing: ServerResponse): void {
+  if (outgoing.headersSent) return;
+  for (const [name, value] of Object.entries(headers)) {
+    if (name !== 'content-type') outgoing.setHeader(name, value);
+  }
+}

@@ -1,7 +1,17 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { Controller, type DynamicModule, type ExceptionFilter, Get, Module, UseGuards } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type DynamicModule,
+  type ExceptionFilter,
+  Get,
+  HttpException,
+  Module,
+  UseGuards,
+} from '@nestjs/common';
+import { HttpAdapterHost, NestFactory } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -276,6 +286,40 @@ describe('the module', () => {
       },
       createAdapter(),
     ),
+  );
+
+  it.each(platforms)(
+    'on %s: a global filter of the application sends a refusal → challenge and nonce',
+    async (_name, createAdapter) => {
+      class Own implements ExceptionFilter<HttpException> {
+        catch(error: HttpException, host: ArgumentsHost) {
+          const { httpAdapter } = app.get(HttpAdapterHost);
+          httpAdapter.reply(host.switchToHttp().getResponse(), { own: true }, error.getStatus());
+        }
+      }
+      Catch(HttpException)(Own);
+      class NotesRoot {}
+      Module({
+        imports: [PortcullisModule.forRoot({ resourceServer: createServers(issuer).withNonces })],
+        controllers: [Notes],
+      })(NotesRoot);
+      const adapter = createAdapter();
+      const app = await (adapter === undefined
+        ? NestFactory.create(NotesRoot, { logger: false })
+        : NestFactory.create(NotesRoot, adapter, { logger: false }));
+      app.useGlobalFilters(new Own());
+      await app.listen(0, '127.0.0.1');
+      try {
+        const url = `${await app.getUrl()}/undeclared`;
+        const response = await fetch(url, { headers: issuer.dpopClient().headers({ method: 'GET', url }) });
+        expect([response.status, await response.json()]).toEqual([401, { own: true }]);
+        expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+        expect(response.headers.get('www-authenticate')).toContain('error="use_dpop_nonce"');
+        expect(response.headers.get('dpop-nonce')).not.toBeNull();
+      } finally {
+        await app.close();
+      }
+    },
   );
 
   it('defaultPolicy → the policy of a route without a decorator, and of no other', () =>

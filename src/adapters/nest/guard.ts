@@ -17,7 +17,7 @@ import type { RegisteredClaims } from '../../core/token/claims.ts';
 import { type AccessReaders, findAccess as findGrantedAccess } from '../admission.ts';
 import type { AdapterOptions, Checkpoint, Visitor } from '../checkpoint.ts';
 import { type RoutePolicy, readRoutePolicy } from '../forms.ts';
-import { createNodeCheckpoint, describeNode, sendRefusal, setNonce } from '../node-middleware.ts';
+import { createNodeCheckpoint, describeNode, sendRefusal, setChallenge, setNonce } from '../node-middleware.ts';
 
 /** Options of the guard. */
 export interface GuardOptions extends AdapterOptions<IncomingMessage> {
@@ -105,12 +105,15 @@ export function createGuard(server: ResourceServer<RegisteredClaims>, options: G
     const { incoming, target } = read;
     const visitor = describeNode(incoming, target, incoming);
     const { access, refusal } = await checkpoint.pass(route, visitor);
-    if (refusal !== undefined) throw new RefusedRequest(refusal);
-    guarded.set(incoming, { visitor, checkpoint, admittedBy: route });
-    if (access !== undefined) {
-      const response = context.switchToHttp().getResponse<ServerResponse | Reply>();
-      setNonce(access, 'raw' in response ? response.raw : response);
+    const response = context.switchToHttp().getResponse<ServerResponse | Reply>();
+    const outgoing = 'raw' in response ? response.raw : response;
+    if (refusal !== undefined) {
+      // A filter of the application may send this refusal: clients need its challenge and its nonce.
+      setChallenge(refusal, outgoing);
+      throw new RefusedRequest(refusal);
     }
+    guarded.set(incoming, { visitor, checkpoint, admittedBy: route });
+    if (access !== undefined) setNonce(access, outgoing);
     return true;
   };
   return {
