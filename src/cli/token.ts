@@ -20,7 +20,11 @@ export async function runToken({ values }: Flags<'token'>, environment: NodeJS.P
   const call = readCall(values);
   const idp = await findRunning(findCacheFolder(environment), values.idp && new URL(values.idp).href);
   if (idp === undefined)
-    throw new LocalIdpFailure('no local identity provider is running. Start one with portcullis dev');
+    throw new LocalIdpFailure(
+      values.idp === undefined
+        ? 'no local identity provider is running. Start one with portcullis dev'
+        : 'no local identity provider is running at the URL of --idp. Omit the flag, or start portcullis dev',
+    );
   const lines = await getLines(idp, order, call);
   if (process.stderr.isTTY || (values.idp === undefined && idp.isOneOfSeveral))
     process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);

@@ -53,6 +53,11 @@ test('--unknown-key → another kid than --audience has', async () => {
   expect(decodeProtectedHeader(printed.stdout.trim()).kid).not.toBe(kid);
 });
 
+test('--idp without a provider, next to a running one → a message about the flag', async () => {
+  expect(await runToken(['--idp', 'https://localhost:1/'], environment)).toBe(69);
+  expect(printed.stderr).toContain('no local identity provider is running at the URL of --idp. Omit the flag');
+});
+
 test('terminal → an explanation on stderr, the token alone on stdout', async () => {
   process.stderr.isTTY = true;
   expect(await runToken([], environment)).toBe(0);

@@ -113,7 +113,8 @@ describe('text pasted into the console of serve', async () => {
   });
 
   it.each([
-    ['', /^The input is empty\. Paste a token/],
+    ['', /^The input is empty\. Paste a token, a curl command, a HAR or a request\.$/],
+    ['hello there, world', /^The input is not recognised\. Paste a token, a curl command, a HAR or a request\.$/],
     ['HTTP/1.1 401 Unauthorized\n\n', /portcullis explain/],
   ])('%j → its problem', async (text, problem) => {
     expect((await paste(text)).problem).toMatch(problem);

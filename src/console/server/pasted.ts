@@ -19,6 +19,7 @@ import { explainRequest } from './decision-watch.ts';
 
 /** Maximum number of explained requests. */
 const maxCalls = 50;
+const onlyForCommand = /, a request(?:, a response)? or a log line\.$/;
 export const failed: PasteResult & PastedRequest = { problem: 'The service cannot explain it now. Try again.' };
 
 /** Explains pasted text by the rules of this process. Neither the text nor the result is kept. */
@@ -26,7 +27,11 @@ export type ExplainPasted = (text: string) => Promise<PasteResult>;
 
 export async function explainPasted(text: string, options: DecisionWatchOptions, trust: Trust): Promise<PasteResult> {
   const input = readInput(text, { entry: 'all' });
-  if (input.kind === 'unread') return { problem: input.problem.replaceAll('Pipe in', 'Paste') };
+  if (input.kind === 'unread') {
+    // Responses and lines of the log are for the command only.
+    const problem = input.problem.replaceAll('Pipe in', 'Paste').replace(onlyForCommand, ' or a request.');
+    return { problem };
+  }
   if (input.kind === 'log-line' || input.kind === 'response') {
     return { problem: 'Paste a token or a request. For a log line or a response: portcullis explain' };
   }
