@@ -24,7 +24,8 @@ const tests = testsOf[part] ?? [`${part}/**/*`, 'catalogue/tokens'];
 /** A source that no longer loads leaves no test to fail: without this it would count as a mutant that survived. */
 const loadReporter: Reporter = {
   onTestRunEnd(modules) {
-    if (modules.some((module) => module.errors().length > 0)) throw new Error('A test file did not load.');
+    const failed = modules.filter((module) => module.errors().length > 0).map(({ moduleId }) => moduleId);
+    if (failed.length > 0) throw new Error(`Test files did not load: ${failed.join(', ')}`);
   },
 };
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Access } from '../../src/core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../src/core/token/claims.ts';
-import { createIdentityHeaders } from '../../src/gate/identity/identity-headers.ts';
+import { createIdentityHeaders, refuseHeaderName } from '../../src/gate/identity/identity-headers.ts';
 import { anyText } from '../support/any-text.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson } from './token-texts.ts';
@@ -80,4 +80,23 @@ describe('identity headers', () => {
       }),
     );
   });
+});
+
+/** Headers of framing, connection and authentication, and headers that the gate or its proxy writes. */
+const ownMeanings =
+  `connection keep-alive proxy-connection te trailer transfer-encoding upgrade content-length content-type
+  content-encoding expect host via forwarded date server authorization dpop dpop-nonce www-authenticate proxy-authorization
+  proxy-authenticate cookie set-cookie cache-control retry-after location origin client-cert http2-settings proxy
+  proxy-authentication-info vary x-real-ip x-request-id x-gate-body traceparent x-forwarded-for x-forwarded-proto x-forwarded-host
+  x-forwarded-prefix x-forwarded-method x-forwarded-uri x-original-url x-rewrite-url x-override-url x-http-method
+  x-http-method-override x-method-override access-control-allow-origin`.split(/\s+/);
+
+it('a header with another meaning → no identity header, in each spelling of CGI', () => {
+  const spellings = ownMeanings.flatMap((name) => [name, name.toUpperCase(), name.replaceAll('-', '_')]);
+  expect(spellings.filter((name) => refuseHeaderName(name) === undefined)).toEqual([]);
+  expect(['x-auth-subject', 'x-access-control', 'x-user'].map(refuseHeaderName)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
