@@ -462,6 +462,22 @@ it.each([
   },
 );
 
+it('a bound token whose key is not known, for a rule with an exchange → undecided', async () => {
+  const file = join(folder, 'exchange-without-keys.json');
+  const orders = { issuer: 'staff', clientId: 'gate', clientSecretFile: 'none', audience: 'https://o.example/' };
+  const staff = { issuer: provider.issuer, audience: 'orders' };
+  const rules = [{ id: 'all', path: '/**', exchange: 'orders' }];
+  await writeFile(file, JSON.stringify({ issuers: { staff }, exchanges: { orders }, rules }));
+  const prover = createDpopClient();
+  const token = await provider.sign({ aud: 'orders', cnf: { jkt: prover.jkt } });
+  const { authorization, dpop } = prover.headers(token, { url: `${api}/a` });
+  const input = `Authorization: ${authorization}\nDPoP: ${dpop}\n`;
+  const args = ['explain', '--json', '--offline', '--rules', file, '--url', `${api}/a`];
+  const ended = await runCommand(args, environment, input);
+  const explanation = JSON.parse(ended.stdout) as Explanation;
+  expect([ended.status, explanation.verdict, explanation.reason]).toEqual([69, 'undecided', undefined]);
+});
+
 describe('an opaque token of an issuer with introspection', () => {
   const opaque = 'Zk3PjB9vQw2mX7tL';
   let introspected: string;
@@ -470,9 +486,14 @@ describe('an opaque token of an issuer with introspection', () => {
     const endpoint = new URL('/introspect', provider.issuer).href;
     const introspection = { endpoint, clientId: 'gate', clientSecretFile: join(folder, 'secret') };
     const staff = { issuer: provider.issuer, audience: 'orders', introspection };
-    const rules = [{ id: 'read', path: '/**', scopes: ['read'] }];
+    const client = { clientId: 'gate', clientSecretFile: join(folder, 'secret') };
+    const exchanges = { orders: { issuer: 'staff', ...client, audience: 'https://o.example/' } };
+    const rules = [
+      { id: 'read', path: '/**', scopes: ['read'] },
+      { id: 'orders', path: '/orders', exchange: 'orders' },
+    ];
     await writeFile(join(folder, 'secret'), 'secret');
-    await writeFile(introspected, JSON.stringify({ issuers: { staff }, rules }));
+    await writeFile(introspected, JSON.stringify({ issuers: { staff }, exchanges, rules }));
   });
   const explainOpaque = (...args: readonly string[]) =>
     runCommand(['explain', '--json', '--rules', introspected, '--url', `${api}/a`, ...args], environment, opaque);
@@ -489,6 +510,16 @@ describe('an opaque token of an issuer with introspection', () => {
     answer(more);
     const ended = await explainOpaque();
     expect([ended.status, JSON.parse(ended.stdout)]).toMatchObject([status, expected]);
+  });
+
+  it('bound by its response, and a rule with an exchange → exchange_refused, as the gate decides', async () => {
+    const prover = createDpopClient();
+    answer({ cnf: { jkt: prover.jkt } });
+    const { authorization, dpop } = prover.headers(opaque, { url: `${api}/orders` });
+    const input = `Authorization: ${authorization}\nDPoP: ${dpop}\n`;
+    const args = ['explain', '--json', '--rules', introspected, '--url', `${api}/orders`];
+    const ended = await runCommand(args, environment, input);
+    expect([ended.status, JSON.parse(ended.stdout)]).toMatchObject([1, { reason: 'exchange_refused' }]);
   });
 
   it('--offline → undecided, and nothing is sent', async () => {

@@ -16,7 +16,6 @@ import {
   leaveOpen,
   startExplanation,
 } from '../../explain/explanation.ts';
-import { readUnverified } from '../../explain/facts.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { requirementsOf } from '../../gate/gate.ts';
@@ -190,15 +189,20 @@ function explainExchange(
   { audience, resource, bound }: RuleExchange,
   call: CallToExplain,
 ): Explanation {
-  const { claims } = readUnverified(call.request.headers.get('authorization') ?? '');
-  if ('cnf' in claims && bound !== 'allow') {
-    const why = `the token is bound by cnf, and the exchange "${name}" has no "bound": "allow"`;
-    const refused = explainReason('exchange_refused', showTime(call), { id: 'exchange', group: 'exchange', why });
-    return { ...rest, ...refused, against: rest.against, checks: [...checks, ...refused.checks] };
-  }
+  // The claims may be those of an introspection.
+  const hasBinding = checks.some(
+    ({ id, group, verdict }) => id === 'proof' || (group === 'certificate' && verdict !== 'skipped'),
+  );
+  const isRefused = hasBinding && bound !== 'allow';
   const target = [audience, resource].filter((each) => each !== undefined).join(', ');
-  const open = leaveOpen('exchange', `"${name}" would exchange the token for one for ${target}; nothing was sent`);
-  return { ...rest, verdict: 'undecided', checks: [...checks, open] };
+  const why = isRefused
+    ? `the token is bound by cnf, and the exchange "${name}" has no "bound": "allow"`
+    : `"${name}" would exchange the token for one for ${target}; nothing was sent`;
+  if (!isRefused || rest.verdict === 'undecided') {
+    return { ...rest, verdict: 'undecided', checks: [...checks, leaveOpen('exchange', why)] };
+  }
+  const refused = explainReason('exchange_refused', showTime(call), { id: 'exchange', group: 'exchange', why });
+  return { ...rest, ...refused, against: rest.against, checks: [...checks, ...refused.checks] };
 }
 
 function refuse(reason: Reason, call: CallToExplain, facts: Partial<Parameters<typeof explainReason>[2]>) {
