@@ -4,6 +4,7 @@ import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-bo
 import type { TokenEnd } from '../core/resource-server/access.ts';
 import { createDisguise } from '../core/shown-comparison.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
+import type { DecisionWatchOptions } from '../server/console/opened-console.ts';
 import {
   type Answer,
   createRefuse,
@@ -86,15 +87,7 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
     labels: labelSettings(settings, []),
     domainHasScheme: false,
     disguise: createDisguise(settings.logIdentity === 'plain' ? 'plain' : 'hashed', settings.logIdentitySecret),
-    findAuthorizer({ request, connection }) {
-      const refusal = mode === 'proxy' ? findHeadRefusal(request) : undefined;
-      if (refusal !== undefined) return refusal;
-      const judge = current().findJudge(request, connection);
-      if (judge === undefined) return undefined;
-      // Beside a proxy, the connection is the proxy's.
-      const own = mode === 'beside' ? { encrypted: request.url.startsWith('https:') } : connection;
-      return { server: judge.server, policy: judge.policy, connection: own, rule: judge.rule };
-    },
+    findAuthorizer: createFindAuthorizer(current, mode),
   });
   const watch = watchWithNearRules(decisions, () => current().rules);
   const refuse = createRefuse(names, (error, exchange) => {
@@ -122,6 +115,28 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
       upstreams.close();
       rules.close();
     },
+  };
+}
+
+/** Creates the function that finds by what the console explains a request. */
+function createFindAuthorizer(current: () => Gate, mode: GateMode): DecisionWatchOptions['findAuthorizer'] {
+  return ({ request, connection }) => {
+    const refusal = mode === 'proxy' ? findHeadRefusal(request) : undefined;
+    if (refusal !== undefined) return refusal;
+    const { rules, findJudge } = current();
+    const judge = findJudge(request, connection);
+    if (judge === undefined) return undefined;
+    const { server, policy, rule } = judge;
+    // Beside a proxy, the connection is the proxy's.
+    const own = mode === 'beside' ? { encrypted: request.url.startsWith('https:') } : connection;
+    return {
+      ...{ server, policy, connection: own, rule, request: judge.request },
+      async explainByRule(call, explainBy) {
+        // Loaded only if the console is on.
+        const review = await import('./review/explained-rule.ts');
+        return review.explainByRule(rule, rules, call, explainBy);
+      },
+    };
   };
 }
 

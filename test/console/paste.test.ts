@@ -1,6 +1,8 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PastedRequest, PasteResult } from '../../src/server/console/wire.ts';
 import { type OpenedConsole, openConsole, useConsole } from '../support/console-client.ts';
+import { createDpopClient } from '../support/dpop-client.ts';
 import { openGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { awaitReady } from '../support/service-process.ts';
@@ -147,4 +149,57 @@ it('request pasted into the console of a gate → its rule decides; no rule → 
   expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
   expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
   expect(await paste('https://api.example/other')).toMatchObject({ problem: expect.stringMatching(/^No rule/) });
+});
+
+describe('request pasted into the console of a gate → the decision of the gate, or undecided', async () => {
+  const staff = { issuer: provider.issuer, audience: provider.audience };
+  const secret = { clientId: 'gate', clientSecretFile: fileURLToPath(import.meta.url) };
+  const opened = await useConsole((environment) =>
+    openGate(
+      provider,
+      {
+        issuers: { staff },
+        exchanges: { orders: { issuer: 'staff', ...secret, audience: 'https://o.example/' } },
+        rules: [
+          { id: 'tenant', path: '/t/{tenant}', when: 'token.tenant == path.tenant' },
+          { id: 'office', path: '/office', when: "request.client_ip == '192.0.2.1'" },
+          { id: 'chat', path: '/chat', webSocketToken: 'protocol' },
+          { id: 'mcp', path: '/mcp', mcp: { tools: { list: {} } } },
+          { id: 'orders', path: '/orders', exchange: 'orders' },
+        ],
+      },
+      { ...environment, UPSTREAM: 'http://127.0.0.1:9' },
+    ),
+  );
+  await awaitReady(opened.service);
+  const prover = createDpopClient();
+  const token = await provider.sign({ tenant: 'acme' });
+  const bound = prover.headers(await provider.sign({ cnf: { jkt: prover.jkt } }), {
+    url: 'https://api.example/orders',
+  });
+  const bearer = `Authorization: Bearer ${token}`;
+  const tool = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'delete' } });
+  const webSocket = 'Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
+
+  it.each<readonly [string, string, object]>([
+    ['a condition on the path, true', `curl https://api.example/t/acme -H '${bearer}'`, { verdict: 'admitted' }],
+    ['false', `curl https://api.example/t/x -H '${bearer}'`, { reason: 'condition_not_met' }],
+    ['on the address', `curl https://api.example/office -H '${bearer}'`, { verdict: 'undecided' }],
+    [
+      'a token in subprotocols',
+      `GET /chat HTTP/1.1\nHost: api.example\n${webSocket}\nSec-WebSocket-Protocol: chat, bearer, ${token}\n\n`,
+      { verdict: 'admitted' },
+    ],
+    ['a message', `curl https://api.example/mcp -H '${bearer}' --json '${tool}'`, { reason: 'no_operation_policy' }],
+    ['without its message', `curl -X POST https://api.example/mcp -H '${bearer}'`, { verdict: 'undecided' }],
+    ['an exchange', `curl https://api.example/orders -H '${bearer}'`, { verdict: 'undecided' }],
+    [
+      'an exchange and a bound token',
+      `curl https://api.example/orders -H 'Authorization: ${bound.authorization}' -H 'DPoP: ${bound.dpop}'`,
+      { reason: 'exchange_refused' },
+    ],
+  ])('%s', async (_what, text, expected) => {
+    const { explanation } = onlyOf((await post(opened, text)).json as PasteResult); // the service writes this shape
+    expect(explanation).toMatchObject(expected);
+  });
 });

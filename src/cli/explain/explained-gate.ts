@@ -1,29 +1,20 @@
 import type { Reason } from '../../core/failures.ts';
 import { createReadClientAddress, createReadExternalUrl } from '../../core/http/external-url.ts';
-import { readCopiedMessage } from '../../core/mcp/node-message.ts';
-import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
-import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
 import { Refused } from '../../core/refused.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import { createDisguise } from '../../core/shown-comparison.ts';
 import { showText } from '../../core/shown-text.ts';
 import { explain } from '../../explain/explain.ts';
-import {
-  decideBy,
-  type Explanation,
-  explainReason,
-  leaveCertificateOpen,
-  leaveOpen,
-  startExplanation,
-} from '../../explain/explanation.ts';
+import { decideBy, type Explanation, explainReason, startExplanation } from '../../explain/explanation.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { requirementsOf } from '../../gate/gate.ts';
 import { findMode, trustOf } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, findDenial } from '../../gate/match/rule-choice.ts';
-import type { Rule, RuleExchange, RuleMcp } from '../../gate/match/rules.ts';
+import type { Rule } from '../../gate/match/rules.ts';
 import { readFraming } from '../../gate/proxy/request-head.ts';
+import { explainByRule, leaveMessageOpen, readOperations } from '../../gate/review/explained-rule.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { findHeadRefusal } from '../../server/http/exchange.ts';
 import { exitCodes } from '../../server/lifecycle/exit.ts';
@@ -90,17 +81,12 @@ export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Pr
 
   const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explanation> => {
     const server = await openServer(rule);
-    const { mcp } = rule;
-    const operations = mcp && readOperations(mcp, call);
-    const policy = call.policy ?? (operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
-    const explanation = await explain(server, request, policy, call.connection, {
-      ...{ labels, disguise, ...call.options },
-      ...(keyOptions.network === 'online' && { introspection: 'ask' }),
-    });
-    const closed = leaveClientOpen(leaveCertificateOpen(explanation), rule);
-    const open = mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
-    const exchange = rule.exchange === undefined ? undefined : rules.exchanges.get(rule.exchange);
-    return exchange === undefined || open.verdict === 'refused' ? open : explainExchange(open, rule, exchange, call);
+    return explainByRule(rule, rules, call, (policy) =>
+      explain(server, request, call.policy ?? policy, call.connection, {
+        ...{ labels, disguise, ...call.options },
+        ...(keyOptions.network === 'online' && { introspection: 'ask' }),
+      }),
+    );
   };
 
   /** A request that no rule matches, or whose path is ambiguous. */
@@ -155,54 +141,6 @@ function explainWithoutToken(choice: Choice, call: CallToExplain): Explanation {
   if (operations instanceof Refused) return refuse(operations.reason, call, {});
   if (operations.length === 0) return admitted;
   return refuse('missing_credentials', call, { why: 'operations need a token' });
-}
-
-/** Reads the operations of the input for a rule with `mcp`. `undefined` if the input does not have them. */
-function readOperations(
-  { trustsHeaders }: RuleMcp,
-  { request, rawHeaders, body }: CallToExplain,
-): ReadMessage['operations'] | undefined {
-  const { method } = request;
-  if (trustsHeaders) return readTrustedHeaders(request).operations;
-  if (body === undefined && carriesMessage(method)) return undefined;
-  return readCopiedMessage({ method, rawHeaders, body: body ?? '' }).operations;
-}
-
-/** Without the address of the client, a condition that reads it is not decided. */
-function leaveClientOpen(explanation: Explanation, { when }: Rule): Explanation {
-  const { reason, verdict: _, status: __, checks, ...rest } = explanation;
-  if (reason !== 'condition_not_met' || when?.text.includes('client_ip') !== true) return explanation;
-  const open = leaveOpen('condition', 'the input does not have the address of the client');
-  return { ...rest, verdict: 'undecided', checks: checks.map((check) => (check.id === 'condition' ? open : check)) };
-}
-
-/** Without the message, the entry of a tool is not known. */
-function leaveMessageOpen({ verdict, checks, ...rest }: Explanation): Explanation {
-  const open = leaveOpen('mcp_operation', 'the input has no body: add it, such as --data of curl');
-  return { ...rest, verdict: verdict === 'admitted' ? 'undecided' : verdict, checks: [...checks, open] };
-}
-
-/** Adds the exchange that the request would make. Only the provider can tell its outcome; a bound token is refused before. */
-function explainExchange(
-  { checks, ...rest }: Explanation,
-  { exchange: name = '' }: Rule,
-  { audience, resource, bound }: RuleExchange,
-  call: CallToExplain,
-): Explanation {
-  // The claims may be those of an introspection.
-  const hasBinding = checks.some(
-    ({ id, group, verdict }) => id === 'proof' || (group === 'certificate' && verdict !== 'skipped'),
-  );
-  const isRefused = hasBinding && bound !== 'allow';
-  const target = [audience, resource].filter((each) => each !== undefined).join(', ');
-  const why = isRefused
-    ? `the token is bound by cnf, and the exchange "${name}" has no "bound": "allow"`
-    : `"${name}" would exchange the token for one for ${target}; nothing was sent`;
-  if (!isRefused || rest.verdict === 'undecided') {
-    return { ...rest, verdict: 'undecided', checks: [...checks, leaveOpen('exchange', why)] };
-  }
-  const refused = explainReason('exchange_refused', showTime(call), { id: 'exchange', group: 'exchange', why });
-  return { ...rest, ...refused, against: rest.against, checks: [...checks, ...refused.checks] };
 }
 
 function refuse(reason: Reason, call: CallToExplain, facts: Partial<Parameters<typeof explainReason>[2]>) {

@@ -1,18 +1,20 @@
 import type { Trust } from '../../core/http/external-url.ts';
 import { showText } from '../../core/shown-text.ts';
 import {
+  decideBy,
+  type Explanation,
   explainOpenRoute,
   leaveCertificateOpen,
   rankExplanation,
   startExplanation,
 } from '../../explain/explanation.ts';
-import { readCall } from '../../explain/input/explained-call.ts';
+import { type ReceivedCall, readCall } from '../../explain/input/explained-call.ts';
 import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { explainForEachPeer } from '../../explain/unknown-peer.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
-import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { Exchange } from '../../server/http/exchange.ts';
 import { explainRequest } from './decision-watch.ts';
@@ -48,7 +50,8 @@ function rank({ explanation }: PastedRequest): number {
 }
 
 async function explainCall(call: CallInput, options: DecisionWatchOptions, trust: Trust): Promise<PastedRequest> {
-  const { request, connection } = readCall(call);
+  const received = readCall(call);
+  const { request, connection } = received;
   const path = new URL(request.url).pathname;
   const authorizer = options.findAuthorizer({ ...new Exchange(request, connection), route: path });
   const { server } = options;
@@ -69,10 +72,22 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions, trust
   if (chosen === undefined)
     return { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' };
   const explanation = await explainForEachPeer(trust, { request, connection }, (each) =>
-    explainRequest(request, { ...chosen, connection: each }, options, at, leaveCertificateOpen),
+    explainByRule(received, { ...chosen, connection: each }, options, at),
   );
   if (call.malformed !== undefined)
     return { ...shown, explanation: explainUnserved(400, request, explanation, call.malformed) };
   if (status === undefined) return { ...shown, explanation };
   return { ...shown, explanation: explainUnserved(status, request, explanation, fix) };
+}
+
+async function explainByRule(
+  call: ReceivedCall,
+  { rule, request = call.request, ...authorizer }: Authorizer,
+  options: DecisionWatchOptions,
+  at: number,
+): Promise<Explanation> {
+  const explainBy = (policy = authorizer.policy): Promise<Explanation> =>
+    explainRequest(request, { ...authorizer, policy }, options, at, leaveCertificateOpen);
+  const explanation = (await authorizer.explainByRule?.(call, explainBy)) ?? (await explainBy());
+  return rule === undefined ? explanation : decideBy(rule, explanation);
 }

@@ -1,9 +1,11 @@
 import type { RequestListener } from 'node:http';
-import type { Connection } from '../../core/http/request.ts';
+import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
+import type { Explanation } from '../../explain/explanation.ts';
 import type { InForce } from '../../explain/facts.ts';
+import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Log } from '../observation/log.ts';
@@ -16,6 +18,13 @@ export interface Authorizer {
   readonly connection: Connection;
   /** Absent for a route. */
   readonly rule?: { readonly id: string; readonly mode: 'enforce' | 'report' };
+  /** The request as its rule reads it. Default: the pasted request. */
+  readonly request?: ResourceRequest;
+  /** Explains a pasted request by its rule. `explainBy` explains it by a policy. Absent for a route. */
+  explainByRule?(
+    call: ReceivedCall,
+    explainBy: (policy: Policy<unknown>) => Promise<Explanation>,
+  ): Promise<Explanation>;
 }
 
 export interface DecisionWatchOptions extends Pick<InForce, 'labels' | 'domainHasScheme' | 'disguise'> {
