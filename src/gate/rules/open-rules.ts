@@ -6,7 +6,7 @@ import type { Metrics } from '../../server/observation/metrics.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { findPlaceholders } from '../match/rule-pattern.ts';
 import { RulesError } from '../match/rules.ts';
-import { parseRules, type RulesFollower, type RulesOrigin, readRulesFiles } from './rules-files.ts';
+import { listRulesFiles, parseRules, type RulesFollower, type RulesOrigin, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 
 interface OpenRulesOptions {
@@ -16,6 +16,8 @@ interface OpenRulesOptions {
   readonly reloads: Reloads;
   readonly readKeys?: () => AssertionKeyFiles | undefined;
 }
+
+type ReloadCause = 'change' | 'request' | 'retry';
 
 const retryInterval = 1000;
 /** Name of a member that names a file: a secret, a certificate. */
@@ -34,8 +36,9 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
   let generation = 0;
   let lastReloadOk = 1;
   let follower: RulesFollower | undefined;
-  /** Content of the last rejected file, which is reported once. */
-  let rejected: string | undefined;
+  /** The last rejected file, which is reported once; without content if it cannot be read. */
+  let rejected: { readonly text: string | undefined; readonly problem: string } | undefined;
+  let retry: NodeJS.Timeout | undefined;
   let stopWatching = (): void => {};
   // Sequential: a change may arrive while the change before it is being prepared.
   let queue = Promise.resolve();
@@ -52,12 +55,12 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
     log.write('info', 'rules_loaded', { file: next.name, rules: rules.rules.length, generation });
   };
 
-  const reload = async (cause: 'change' | 'request'): Promise<void> => {
+  const reload = async (cause: ReloadCause): Promise<void> => {
     let text: string | undefined;
     try {
       const next = readFile();
       text = contentOf(next);
-      if (cause === 'change' && text === rejected) return;
+      if (cause === 'change' && text === rejected?.text) return;
       const isChanged = text !== contentOf(file) || lastReloadOk === 0;
       // A request also reads files again that the rules name.
       if (isChanged || (cause === 'request' && namedFile.test(text))) await swap(next);
@@ -65,31 +68,20 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
       rejected = undefined;
     } catch (error) {
       lastReloadOk = 0;
-      rejected = text;
-      log.write('error', 'rules_kept', { file: file.name, generation, problem: messageOf(error) });
+      const problem = messageOf(error);
+      const isReported = cause !== 'request' && text === rejected?.text && problem === rejected?.problem;
+      rejected = { text, problem };
+      if (!isReported) log.write('error', 'rules_kept', { file: file.name, generation, problem });
       // An invalid file stays invalid until it changes; the keys of an issuer may be there next time.
-      if (!(error instanceof RulesError)) setTimeout(() => void enqueue('request'), retryInterval).unref();
+      if (error instanceof RulesError) return;
+      clearTimeout(retry);
+      retry = setTimeout(() => void enqueue('retry'), retryInterval).unref();
     }
   };
-  const enqueue = (cause: 'change' | 'request'): Promise<void> => {
+  const enqueue = (cause: ReloadCause): Promise<void> => {
     queue = queue.then(() => reload(cause));
     return queue;
   };
-  const watch = (root: string): void => {
-    const names = [root, ...(file.files ?? []).map(({ name }) => name)];
-    const onChange = (): void => {
-      void enqueue('change').then(() => {
-        if (file.files === undefined) return;
-        stopWatching();
-        watch(root);
-      });
-    };
-    const stops = names.map((name) => watchSettledFile(name, onChange));
-    stopWatching = () => {
-      for (const stop of stops) stop();
-    };
-  };
-
   metrics.gauge('portcullis_rules_generation', 'Number of times that rules became active.', () => generation);
   metrics.gauge(
     'portcullis_rules_last_reload_ok',
@@ -103,10 +95,30 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
       follower = next;
       await swap(file);
       if (origin.kind === 'settings') return;
-      watch(origin.path);
+      stopWatching = watchRules(origin.path, () => enqueue('change'));
       reloads.add(() => enqueue('request'));
     },
     close: () => stopWatching(),
+  };
+}
+
+/** Watches a rules file or a folder of them. Returns a function that stops watching. */
+function watchRules(root: string, reload: () => Promise<void>): () => void {
+  const stops = new Map<string, () => void>();
+  // A name keeps its watcher, which would report an absent file again if it were new.
+  const follow = (): void => {
+    const names = new Set(listRulesFiles(root));
+    for (const [name, stop] of stops) {
+      if (names.has(name)) continue;
+      stop();
+      stops.delete(name);
+    }
+    for (const name of names) if (!stops.has(name)) stops.set(name, watchSettledFile(name, onChange));
+  };
+  const onChange = (): void => void reload().then(follow);
+  follow();
+  return () => {
+    for (const stop of stops.values()) stop();
   };
 }
 

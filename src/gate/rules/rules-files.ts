@@ -30,16 +30,29 @@ const rulesFileName = /^[^.].*\.(?:json|ya?ml)$/i;
 /** Reads a rules file, or the rules files of a folder in the order of their names. Throws `RulesError`. */
 export function readRulesFiles(path: string): RulesFile {
   if (!isFolder(path)) return readFile(path);
-  const names = attempt(path, () => readdirSync(path).toSorted());
-  const files = names
-    .filter((name) => rulesFileName.test(name) && !isFolder(join(path, name)))
-    .map((name) => readFile(join(path, name)));
+  const files = listFolder(path)
+    .filter((name) => !isFolder(name))
+    .map((name) => readFile(name));
   if (files.length === 0) throw new RulesError(`${path} contains no rules file. Add a file with .json, .yaml or .yml.`);
   return { name: path, text: '', files };
 }
 
+/** Lists a rules file, or a folder and what has the name of a rules file in it, readable or not. */
+export function listRulesFiles(path: string): readonly string[] {
+  try {
+    return isFolder(path) ? [path, ...listFolder(path)] : [path];
+  } catch {
+    return [path];
+  }
+}
+
+function listFolder(path: string): readonly string[] {
+  const names = attempt(path, () => readdirSync(path).toSorted());
+  return names.filter((name) => rulesFileName.test(name)).map((name) => join(path, name));
+}
+
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return attempt(path, () => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true);
 }
 
 function readFile(path: string): RulesFile {

@@ -1,8 +1,19 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, unwatchFile, watchFile, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unwatchFile,
+  watchFile,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { RulesError } from '../../../src/gate/match/rules.ts';
 import { openRules } from '../../../src/gate/rules/open-rules.ts';
+import { readRulesFiles } from '../../../src/gate/rules/rules-files.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { createMetrics } from '../../../src/server/observation/metrics.ts';
 
@@ -13,19 +24,23 @@ const closing = '  - { id: admin, path: /admin/**, access: deny }\n';
 const { setTimeout: wait } = globalThis;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
+/** Lets the watchers read the state of their files. */
+const pause = () => new Promise<void>((resolve) => wait(resolve, 50));
 /** Lets the milliseconds pass in which a file must stay unchanged. */
 const settle = () => vi.advanceTimersByTimeAsync(500);
 
-async function open() {
+async function open(kind: 'file' | 'folder' = 'file') {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-open-rules-'));
   const path = join(folder, 'rules.yaml');
   writeFileSync(path, first);
   /** The ids of each set of rules in force, and each event of the log. */
   const seen: string[] = [];
   const reloads: (() => void | Promise<void>)[] = [];
+  let preparations = 0;
+  let cause: Error | undefined;
   const log: Pick<Log, 'write'> = { write: (_level, event) => void seen.push(event) };
   const owned = openRules({
-    origin: { kind: 'file', path },
+    origin: { kind: 'file', path: kind === 'file' ? path : folder },
     log: log as Log, // only its lines are written here
     metrics: createMetrics(),
     reloads: { add: (each) => void reloads.push(each) },
@@ -34,16 +49,25 @@ async function open() {
   const look = (): void => notice();
   onTestFinished(() => {
     owned.close();
-    unwatchFile(path, look);
+    for (const each of looked) unwatchFile(each, look);
     rmSync(folder, { recursive: true });
   });
   await owned.follow({
-    prepare: async ({ rules }) => ({ commit: () => void seen.push(rules.map(({ id }) => id).join()) }),
+    prepare: async ({ rules }) => {
+      preparations++;
+      if (cause !== undefined) throw cause;
+      return { commit: () => void seen.push(rules.map(({ id }) => id).join()) };
+    },
   });
-  // The watchers of a path share one, which calls the rules first.
-  watchFile(path, look);
-  // The watcher compares with what it saw first.
-  await new Promise((resolve) => wait(resolve, 50));
+  const looked: string[] = [];
+  const lookAt = async (each: string): Promise<void> => {
+    looked.push(each);
+    // The watchers of a path share one, which calls the rules first.
+    watchFile(each, look);
+    // The watcher compares with what it saw first.
+    await pause();
+  };
+  await lookAt(kind === 'file' ? path : folder);
   /** Changes the file, and resolves once the watcher has seen that. */
   const change = async (write: () => void, meanwhile?: () => Promise<unknown>): Promise<void> => {
     const noticed = new Promise<void>((resolve) => {
@@ -58,7 +82,12 @@ async function open() {
     writeFileSync(`${path}.new`, text);
     renameSync(`${path}.new`, path);
   };
-  return { path, seen, close: owned.close, change, replace, hangUp: () => Promise.all(reloads.map((each) => each())) };
+  /** Lets every further preparation fail. */
+  const fail = (error: Error): void => {
+    cause = error;
+  };
+  const hangUp = () => Promise.all(reloads.map((each) => each()));
+  return { path, folder, seen, close: owned.close, change, lookAt, replace, fail, hangUp, count: () => preparations };
 }
 
 describe('a file of rules that changes', () => {
@@ -114,6 +143,17 @@ describe('a file of rules that changes', () => {
     expect(seen.slice(3)).toEqual(['first', 'rules_loaded']);
   });
 
+  it('SIGHUPs while a provider cannot be prepared → one line for each, and one repetition in a second', async () => {
+    const { seen, replace, fail, hangUp, count } = await open();
+    replace(opening);
+    fail(new Error('no keys'));
+    for (let i = 0; i < 4; i++) await hangUp();
+    const before = count();
+    for (let i = 0; i < 6; i++) await settle();
+    expect(count() - before).toBe(3);
+    expect(seen.slice(2)).toEqual(Array.from({ length: 4 }, () => 'rules_kept'));
+  });
+
   it('closed while it changes → not loaded', async () => {
     const { seen, change, replace, close } = await open();
     await change(() => replace(opening));
@@ -121,4 +161,39 @@ describe('a file of rules that changes', () => {
     for (let i = 0; i < 10; i++) await settle();
     expect(seen).toEqual(['first', 'rules_loaded']);
   });
+});
+
+describe('a folder of rules that changes', () => {
+  it('rejected file, corrected in place → loaded', async () => {
+    const { folder, seen, change, lookAt } = await open('folder');
+    const second = join(folder, 'second.yaml');
+    await change(() => writeFileSync(second, 'rules: ['));
+    await settle();
+    expect(seen.slice(2)).toEqual(['rules_kept']);
+    await lookAt(second);
+    await change(() => writeFileSync(second, 'rules:\n  - { id: second, path: /second, access: open }\n'));
+    await settle();
+    expect(seen.slice(3)).toEqual(['first,second', 'rules_loaded']);
+  });
+
+  it.each<[string, (folder: string) => void]>([
+    ['link to itself', (folder) => symlinkSync('second.yaml', join(folder, 'second.yaml'))],
+    ['no file', (folder) => rmSync(join(folder, 'rules.yaml'))],
+  ])('%s → one line', async (_what, damage) => {
+    const { folder, seen, change } = await open('folder');
+    await change(() => damage(folder));
+    for (let i = 0; i < 4; i++) {
+      await settle();
+      await pause();
+    }
+    expect(seen.slice(2)).toEqual(['rules_kept']);
+  });
+});
+
+it('a link to itself → the error says what to do', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-open-rules-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'rules.yaml');
+  symlinkSync('rules.yaml', path);
+  expect(() => readRulesFiles(path)).toThrow(new RulesError(`${path} cannot be read (ELOOP). Name a readable file.`));
 });
