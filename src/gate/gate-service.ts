@@ -125,7 +125,7 @@ function createFindAuthorizer(current: () => Gate, mode: GateMode): DecisionWatc
     if (refusal !== undefined) return refusal;
     const { rules, findJudge } = current();
     const judge = findJudge(request, connection);
-    if (judge === undefined) return undefined;
+    if (typeof judge !== 'object') return judge;
     const { server, policy, rule } = judge;
     // Beside a proxy, the connection is the proxy's.
     const own = mode === 'beside' ? { encrypted: request.url.startsWith('https:') } : connection;

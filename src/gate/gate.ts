@@ -170,7 +170,10 @@ export function createGate(options: GateOptions) {
     /** Finds the rule of a request that validates a token, for an explanation. */
     findJudge(request: ResourceRequest, connection: Connection | undefined) {
       const choice = chooseRule(request, connection);
-      if (choice instanceof Refused || chooseTreatment(choice) !== 'judge') return undefined;
+      if (choice instanceof Refused) return choice.reason;
+      const treatment = chooseTreatment(choice);
+      if (treatment !== 'judge')
+        return treatment === 'deny' ? 'denied_by_rule' : treatment === 'open' ? 'open' : undefined;
       const { rule } = choice;
       const operations = readOperations.get(request);
       const policy = (operations && rule.mcp?.policies.explainedPolicy(operations)) ?? rule.policy;

@@ -199,7 +199,10 @@ describe('the decisions of the gate', async () => {
 });
 
 it('calls of tools at the gate as the proxy → entry and condition, expected and seen', async () => {
-  const upstream = createServer((incoming, outgoing) => void incoming.resume().on('end', () => outgoing.end('{}')));
+  const upstream = createServer((incoming, outgoing) => {
+    outgoing.statusCode = incoming.url === '/mcp?missing' ? 404 : 200;
+    incoming.resume().on('end', () => outgoing.end('{}'));
+  });
   onTestFinished(() => stop(upstream));
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -252,5 +255,12 @@ it('calls of tools at the gate as the proxy → entry and condition, expected an
     const line = await gate.findLog((each) => each['expected'] === expected);
     expect([line['received']].flat().join(', ')).toBe(check?.seen);
   }
+  // The 404 is the upstream's: the gate has admitted the request.
+  await explainCall('list', '/mcp?missing');
+  const readOutcome = () =>
+    readDecisions(stream.text())
+      .flatMap(({ decisions }) => decisions)
+      .find(({ status }) => status === 404)?.outcome;
+  await expect.poll(readOutcome).toBe('allowed');
   stream.close();
 });

@@ -134,10 +134,14 @@ describe('text pasted into the console of serve', async () => {
   });
 });
 
-it('request pasted into the console of a gate → its rule decides; no rule → a problem', async () => {
+it('request pasted into the console of a gate → its rule decides, or no rule', async () => {
   const rules = {
     issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
-    rules: [{ id: 'orders', path: '/orders/**', scopes: ['read:orders'] }],
+    rules: [
+      { id: 'orders', path: '/orders/**', scopes: ['read:orders'] },
+      { id: 'health', path: '/health', access: 'open' },
+      { id: 'closed', path: '/closed', access: 'deny' },
+    ],
   };
   const opened = await openConsole((environment) => openGate(provider, rules, environment));
   onTestFinished(opened.close);
@@ -148,7 +152,13 @@ it('request pasted into the console of a gate → its rule decides; no rule → 
   const { explanation } = await paste('https://api.example/orders/1');
   expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
   expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
-  expect(await paste('https://api.example/other')).toMatchObject({ problem: expect.stringMatching(/^No rule/) });
+  const readVerdict = async (path: string) => {
+    const { explanation: found } = await paste(`https://api.example${path}`);
+    return [found?.verdict, found?.reason];
+  };
+  expect(await readVerdict('/other')).toEqual(['refused', 'no_rule']);
+  expect(await readVerdict('/closed')).toEqual(['refused', 'denied_by_rule']);
+  expect(await readVerdict('/health')).toEqual(['admitted', undefined]);
 });
 
 describe('request pasted into the console of a gate → the decision of the gate, or undecided', async () => {

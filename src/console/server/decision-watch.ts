@@ -69,10 +69,11 @@ function describeDecision(exchange: Exchange, status: number, milliseconds: numb
   });
 }
 
-function readOutcome({ reason, wouldRefuse }: Exchange, status: number): Outcome {
+function readOutcome({ reason, wouldRefuse, context }: Exchange, status: number): Outcome {
   if (reason !== undefined) return 'refused';
   if (wouldRefuse !== undefined) return 'would_refuse';
-  return status < 400 ? 'allowed' : 'other';
+  // The gate has admitted the request, whatever the status of the upstream.
+  return status < 400 || context?.['upstream'] !== undefined ? 'allowed' : 'other';
 }
 
 async function findFacts(exchange: Exchange, at: number, options: DecisionWatchOptions): Promise<Facts> {

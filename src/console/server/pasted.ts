@@ -4,6 +4,7 @@ import {
   decideBy,
   type Explanation,
   explainOpenRoute,
+  explainReason,
   leaveCertificateOpen,
   rankExplanation,
   startExplanation,
@@ -59,14 +60,17 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions, trust
     ...(call.url !== undefined && { request: showText(`${request.method} ${path}`) }),
     repairs: (call.repairs ?? []).map(({ note }) => note),
   };
+  const at = Date.now() / 1000;
+  const time = formatInstant(Math.floor(at));
   if (authorizer === 'open') return { ...shown, route: 'open', explanation: explainOpenRoute(path) };
+  if (typeof authorizer === 'string' && call.url !== undefined)
+    return { ...shown, explanation: explainReason(authorizer, time, { id: 'call', group: 'call' }) };
   const withoutRoute = server && { server, policy: undefined, connection };
   const chosen = typeof authorizer === 'object' ? authorizer : withoutRoute;
   const status = typeof authorizer === 'number' && call.url !== undefined ? authorizer : undefined;
-  const at = Date.now() / 1000;
   const fix = status === undefined ? '' : describeUnserved(status, request, options.labels);
   if (chosen === undefined && status !== undefined) {
-    const started = startExplanation(formatInstant(Math.floor(at)));
+    const started = startExplanation(time);
     return { ...shown, explanation: explainUnserved(status, request, started, fix) };
   }
   if (chosen === undefined)

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import type { Reason } from '../../core/failures.ts';
 import type { Connection, ResourceRequest } from '../../core/http/request.ts';
 import type { Policy } from '../../core/policy/policy.ts';
 import type { ResourceServer } from '../../core/resource-server/resource-server.ts';
@@ -28,8 +29,10 @@ export interface Authorizer {
 }
 
 export interface DecisionWatchOptions extends Pick<InForce, 'labels' | 'domainHasScheme' | 'disguise'> {
-  /** Returns `open` for a route without a token, the status without a route, `undefined` if no token was read. */
-  readonly findAuthorizer: (exchange: Exchange) => Authorizer | 'open' | 400 | 404 | 405 | 417 | 431 | undefined;
+  /** Returns `open` for a route without a token, the reason if rules refuse, the status without a route, `undefined` if no token was read. */
+  readonly findAuthorizer: (
+    exchange: Exchange,
+  ) => Authorizer | 'open' | Reason | 400 | 404 | 405 | 417 | 431 | undefined;
   /** Validates a token without a route; absent if only rules say how. */
   readonly server?: ResourceServer<RegisteredClaims>;
 }

@@ -9,7 +9,7 @@ import { findDocumentPath, isDomain } from '../../core/resource-server/issuers/t
 
 export const hidden = '***';
 
-const textThat = (check: (text: string) => boolean) => v.pipe(v.string(), v.check(check));
+export const textThat = (check: (text: string) => boolean) => v.pipe(v.string(), v.check(check));
 
 export const textLike = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
 

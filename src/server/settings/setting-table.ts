@@ -5,7 +5,7 @@ import { errorBodyFormats } from '../../core/refusal/error-body.ts';
 import { type VariantName, variants } from '../variants/variants.ts';
 import { completeRows } from './setting-row.ts';
 import * as schemas from './setting-schemas.ts';
-import { parseUpstream } from './upstream-address.ts';
+import { isUnixSocket, parseUpstream } from './upstream-address.ts';
 
 /** Hides the content of a PEM file that was set instead of its path. */
 const pemFile = {
@@ -138,9 +138,9 @@ export const settingTable = {
       redact: showUrl,
     },
     host: {
-      schema: schemas.textLike(/^(?:[a-z0-9._:-]+|unix:\P{Cc}+)$/iu),
+      schema: schemas.textThat((text) => /^[a-z0-9._:-]+$/i.test(text) || isUnixSocket(text)),
       defaultValue: '0.0.0.0',
-      meaning: 'Address of the API listener, or `unix:` and the path of a unix socket.',
+      meaning: 'Address of the API listener, or `unix:` and the path of a unix socket, of at most 103 bytes.',
       fix: 'Set an address or host name of this host, such as 127.0.0.1, or unix:/run/portcullis.sock.',
     },
     port: {

@@ -9,7 +9,12 @@ it.each([
   ['unix:/run/api.sock', { isTls: false, hostname: 'localhost', port: 80, socketPath: '/run/api.sock' }],
 ])('%s → its address', (text, address) => expect(parseUpstream(text)).toEqual(address));
 
-it.each(['', 'api:3000', 'ftp://api', 'http://api/path', 'http://u:p@api', 'http://api?q', 'http://api#f', 'unix:run'])(
-  '%j → TypeError',
-  (text) => expect(() => parseUpstream(text)).toThrow(TypeError),
-);
+const longest = `unix:/${'é'.repeat(51)}`;
+it('a path of a unix socket that every system takes → its address', () =>
+  expect(parseUpstream(longest).socketPath).toBe(longest.slice(5)));
+
+it.each([
+  ...['', 'api:3000', 'ftp://api', 'http://api/path', 'http://u:p@api', 'http://api?q', 'http://api#f', 'unix:run'],
+  // Node 20 cuts them: a client would reach the socket with the shorter path.
+  ...[`${longest}x`, 'unix:/run/api.sock\0'],
+])('%j → TypeError', (text) => expect(() => parseUpstream(text)).toThrow(TypeError));
