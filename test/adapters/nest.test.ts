@@ -322,6 +322,23 @@ describe('the module', () => {
     },
   );
 
+  it('a request that the application has responded to is refused → its response remains', async () => {
+    class NotesRoot {}
+    Module({ imports: [PortcullisModule.forRoot(options())], controllers: [Notes] })(NotesRoot);
+    const app = await NestFactory.create(NotesRoot, { logger: false });
+    app.use((_request: IncomingMessage, response: ServerResponse, next: () => void) => {
+      response.writeHead(503).end('late');
+      next();
+    });
+    await app.listen(0, '127.0.0.1');
+    try {
+      const response = await fetch(`${await app.getUrl()}/undeclared`);
+      expect([response.status, await response.text()]).toEqual([503, 'late']);
+    } finally {
+      await app.close();
+    }
+  });
+
   it('defaultPolicy → the policy of a route without a decorator, and of no other', () =>
     within(PortcullisModule.forRoot(options({ defaultPolicy: { scopes: ['admin'] } })), async (call) => {
       expect(await call('undeclared', alice)).toMatchObject(isRefused(403, 'insufficient_scope'));
