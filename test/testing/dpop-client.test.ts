@@ -41,36 +41,6 @@ describe('a client', () => {
     expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('accepted');
   });
 
-  it('an unbound token → unbound_token_as_dpop', async () => {
-    const headers = client.headers({ url, token: issuer.token() });
-    expect(await judge(server, { headers })).toBe('unbound_token_as_dpop');
-  });
-
-  it('a flawed token → that reason', async () => {
-    const token = issuer.flawed('expired', { cnf: { jkt: client.jkt } });
-    expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('expired');
-  });
-
-  it('no proof → missing_dpop_proof', async () => {
-    const { authorization } = client.headers({ url });
-    expect(await judge(server, { headers: { authorization } })).toBe('missing_dpop_proof');
-  });
-
-  test('the same headers again → proof_replayed', async () => {
-    const headers = client.headers({ url });
-    expect(await judge(server, { headers })).toBe('accepted');
-    expect(await judge(server, { headers })).toBe('proof_replayed');
-  });
-
-  it.each([
-    ['read:messages', 'accepted'],
-    ['write:messages', 'insufficient_scope'],
-    [undefined, 'insufficient_scope'],
-  ])('requests the scope %s → %s', async (scope, verdict) => {
-    const headers = client.headers({ url, scope });
-    expect(await judge(server, { headers }, { scopes: ['read:messages'] })).toBe(verdict);
-  });
-
   it('method and URL → in the proof, without query and fragment', async () => {
     const call = { method: 'POST', url: `${url}?page=2#top` };
     expect(await judge(server, { ...call, headers: client.headers(call) })).toBe('accepted');

@@ -1,9 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { z } from 'zod';
-import { failures, type Reason, reasonsElsewhere } from '../../src/core/failures.ts';
-import type { JsonObject } from '../../src/core/jose/json.ts';
+import { failures, reasonsElsewhere } from '../../src/core/failures.ts';
 import { algorithms, canVerify, tokenAlgs } from '../../src/core/jose/jws.ts';
-import type { Policy } from '../../src/core/policy/policy.ts';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { words } from '../support/words.ts';
@@ -78,25 +75,6 @@ describe('flaws that depend on the key', () => {
       'ML-DSA-87': true,
     };
     expect(Object.keys(named)).toEqual([...algorithms.keys()]);
-  });
-});
-
-describe('refusals by the policy of a route', () => {
-  const server = createResourceServer({ issuers, audience });
-
-  it.each<[Reason, Policy<unknown>, JsonObject]>([
-    ['insufficient_scope', { scopes: ['read:messages'] }, {}],
-    ['no_accepted_scope', { anyScope: ['read:messages'] }, {}],
-    ['missing_permission', { permissions: ['messages:read'] }, { permissions: [] }],
-    ['unaccepted_claims', { claims: z.object({ tenant: z.string() }) }, {}],
-    ['actor_required', { actor: 'required' }, {}],
-    ['actor_not_allowed', { actor: 'forbidden' }, { act: { sub: 'agent-1' } }],
-    ['unaccepted_acr', { acr: 'gold' }, { acr: 'silver' }],
-    ['missing_auth_time', { maxAge: 300 }, {}],
-    ['authentication_too_old', { maxAge: 300 }, { auth_time: 0 }],
-  ])('%s: %j, and a token with %j', async (reason, policy, claims) => {
-    const request = new Request('https://api.test/messages', { headers: issuer.headers(claims) });
-    await expect(Promise.resolve().then(() => server.authorize(request, policy))).rejects.toMatchObject({ reason });
   });
 });
 
