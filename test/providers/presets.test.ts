@@ -29,11 +29,12 @@ interface Provider {
   readonly alg?: TokenAlg;
   /** Members that the keys have or lack. */
   readonly jwk?: JsonObject;
-  /** JOSE header and claims of an access token; what is `undefined` is absent. */
-  readonly header: JsonObject;
+  /** JOSE header of an access token; what is `undefined` is absent. Default: `typ` with `JWT`. */
+  readonly header?: JsonObject;
+  /** Its claims; what is `undefined` is absent. */
   readonly claims: JsonObject;
-  /** Policies that the token satisfies. */
-  readonly satisfies: readonly Policy<unknown>[];
+  /** Policies that the token satisfies, except the empty one. */
+  readonly satisfies?: readonly Policy<unknown>[];
   /** Tokens that are not for this API, and other near misses. */
   readonly refused?: readonly (readonly [name: string, claims: JsonObject, reason: string, policy?: Policy<unknown>])[];
   /** Claims that differ in a token bound to a DPoP key. Default: `cnf` with `jkt` only. */
@@ -55,7 +56,6 @@ const cases: readonly Provider[] = [
     preset: 'auth0',
     issuer: fillIn(providers.auth0, { domain: 'tenant.eu.auth0.com' }, own({ audience: api })),
     discovery: publish('https://tenant.eu.auth0.com/', 'https://tenant.eu.auth0.com/.well-known/jwks.json'),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti'),
       sub: 'auth0|123456',
@@ -108,7 +108,6 @@ const cases: readonly Provider[] = [
       x5c: ['certificate'],
       issuer: 'https://login.microsoftonline.com/{tenantid}/v2.0',
     },
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti'),
       aud: apiClient,
@@ -172,7 +171,6 @@ const cases: readonly Provider[] = [
       'https://id.example:8443/realms/main',
       'https://id.example:8443/realms/main/protocol/openid-connect/certs',
     ),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id'),
       jti: 'onrtac:3c1f9a2e',
@@ -238,7 +236,6 @@ const cases: readonly Provider[] = [
       own({ audience: '344374183645413380' }),
     ),
     discovery: publish('https://example-ab12cd.zitadel.cloud', 'https://example-ab12cd.zitadel.cloud/oauth/v2/keys'),
-    header: { typ: 'JWT' },
     claims: {
       aud: ['344374183645413381@orders', '344374183645413380'],
       sub: '345377791925026818',
@@ -247,7 +244,6 @@ const cases: readonly Provider[] = [
         approver: { '344373908297744388': 'example.zitadel.cloud' },
       },
     },
-    satisfies: [{}],
     refused: [
       ['ID token, whose aud has the project as well', { at_hash: 'hash' }, 'not_an_access_token'],
       ['scopes, which its tokens do not name', {}, 'insufficient_scope', { scopes: ['openid'] }],
@@ -261,7 +257,6 @@ const cases: readonly Provider[] = [
       own({ audience: 'Kx7orders' }),
     ),
     discovery: publish('https://auth.example/application/o/orders/', 'https://auth.example/application/o/orders/jwks/'),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti'),
       aud: 'Kx7orders',
@@ -310,7 +305,6 @@ const cases: readonly Provider[] = [
       v: 2,
       o: { id: 'org_2bWZ9kq8nT', rol: 'admin', slg: 'acme' },
     },
-    satisfies: [{}],
     refused: [
       ['token for another origin', { azp: 'https://evil.example' }, 'unaccepted_client'],
       ['token without azp', { azp: undefined }, 'unaccepted_client'],
@@ -331,7 +325,6 @@ const cases: readonly Provider[] = [
       email: 'alice@example.com',
       emailVerified: true,
     },
-    satisfies: [{}],
     refused: [['scopes, which its tokens do not have', {}, 'insufficient_scope', { scopes: ['read'] }]],
   },
   {
@@ -341,7 +334,6 @@ const cases: readonly Provider[] = [
       'https://securetoken.google.com/orders-4f2a1',
       'https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com',
     ),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'jti', 'scope'),
       sub: '7hG4kq8nTYbWm',
@@ -350,7 +342,6 @@ const cases: readonly Provider[] = [
       auth_time: 1_700_000_000,
       firebase: { identities: {}, sign_in_provider: 'password' },
     },
-    satisfies: [{}],
   },
   {
     preset: 'workOs',
@@ -382,7 +373,6 @@ const cases: readonly Provider[] = [
     preset: 'kinde',
     issuer: fillIn(providers.kinde, { domain: 'example.kinde.com' }, own({ audience: api })),
     discovery: publish('https://example.kinde.com', 'https://example.kinde.com/.well-known/jwks'),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'scope'),
       sub: 'kp_0ba7c433e5d648cf992621ce99d42817',
@@ -403,7 +393,6 @@ const cases: readonly Provider[] = [
     preset: 'ory',
     issuer: fillIn(providers.ory, { host: 'slug.projects.oryapis.com' }, own({ audience: api })),
     discovery: publish('https://slug.projects.oryapis.com', 'https://slug.projects.oryapis.com/.well-known/jwks.json'),
-    header: { typ: 'JWT' },
     claims: { ...without('scope'), aud: [api], client_id: client, ext: {}, scp: ['openid', 'orders:read'] },
     satisfies: [{ scopes: ['orders:read'] }],
     refused: [
@@ -454,7 +443,6 @@ const cases: readonly Provider[] = [
       own({ audience: api, policy: { claims: z.looseObject({ namespace_id: z.literal('72') }) } }),
     ),
     discovery: publish('https://gitlab.com', 'https://gitlab.com/oauth/discovery/keys'),
-    header: { typ: 'JWT' },
     claims: {
       ...without('client_id', 'scope'),
       sub: 'project_path:my-group/my-project:ref_type:branch:ref:main',
@@ -504,9 +492,9 @@ describe.each(cases)(
     discovery,
     alg = 'RS256',
     jwk = {},
-    header,
+    header = { typ: 'JWT' },
     claims,
-    satisfies,
+    satisfies = [],
     refused = [],
     boundBy = (jkt) => ({ cnf: { jkt } }),
   }) => {
