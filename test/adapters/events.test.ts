@@ -1,7 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import express from 'express';
 import fastify from 'fastify';
@@ -19,6 +18,7 @@ import { createTestIssuer } from '../../src/testing/index.ts';
 import { until } from '../../tools/shared/network.js';
 import { listen } from '../support/listening.ts';
 import { eventTypes, startTransmitter } from '../support/transmitter.ts';
+import { listenNest } from './listen-nest.ts';
 
 const issuer = createTestIssuer();
 const closers: (() => unknown)[] = [];
@@ -42,13 +42,9 @@ async function serve(listener: RequestListener): Promise<string> {
 async function serveNest(make: Make, adapter?: FastifyAdapter): Promise<string> {
   class Root {}
   Module({})(Root);
-  const app = await (adapter === undefined
-    ? NestFactory.create(Root, { logger: false })
-    : NestFactory.create(Root, adapter, { logger: false }));
-  app.use(make(inNest));
-  await app.listen(0, '127.0.0.1');
-  closers.push(() => app.close());
-  return app.getUrl();
+  const { origin, close } = await listenNest(Root, adapter, (app) => app.use(make(inNest)));
+  closers.push(close);
+  return origin;
 }
 
 const frameworks: readonly (readonly [string, (make: Make) => Promise<string>])[] = [

@@ -1,7 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import { createAdaptorServer } from '@hono/node-server';
 import { Controller, Get, Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import express from 'express';
 import fastify from 'fastify';
@@ -19,6 +18,7 @@ import { send } from '../support/http-client.ts';
 import { listen } from '../support/listening.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
+import { listenNest } from './listen-nest.ts';
 import { createServers } from './scene.ts';
 
 const options: MetadataOptions = {
@@ -36,7 +36,7 @@ interface Mounted {
 }
 const serve = (listener: RequestListener) => listen(createServer(listener));
 
-async function serveNest(server: ResourceServer, adapter?: FastifyAdapter): Promise<Mounted> {
+function serveNest(server: ResourceServer, adapter?: FastifyAdapter): Promise<Mounted> {
   class Messages {
     read() {
       return {};
@@ -46,13 +46,9 @@ async function serveNest(server: ResourceServer, adapter?: FastifyAdapter): Prom
   Controller()(Messages);
   class Root {}
   Module({ controllers: [Messages] })(Root);
-  const app = await (adapter === undefined
-    ? NestFactory.create(Root, { logger: false })
-    : NestFactory.create(Root, adapter, { logger: false }));
-  app.use(inNest.createMetadata(server, options));
-  app.useGlobalGuards(inNest.createGuard(server));
-  await app.listen(0, '127.0.0.1');
-  return { origin: await app.getUrl(), close: () => app.close() };
+  return listenNest(Root, adapter, (app) =>
+    app.use(inNest.createMetadata(server, options)).useGlobalGuards(inNest.createGuard(server)),
+  );
 }
 
 const mounts: Readonly<Record<string, (server: ResourceServer) => Promise<Mounted>>> = {

@@ -31,6 +31,7 @@ import { AccessError } from '../../src/core/failures.ts';
 import type { Access } from '../../src/core/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
+import { listenNest } from './listen-nest.ts';
 import { createServers } from './scene.ts';
 
 class Routes {
@@ -125,19 +126,21 @@ describe('a guard for the entire application', () => {
 });
 
 it('a policy without the guard → 500', async () => {
-  const app = await NestFactory.create(Root, { logger: false });
-  await app.listen(0, '127.0.0.1');
+  const { origin, close } = await listenNest(Root);
   try {
     for (const path of ['strict', 'as-its-controller', 'of-its-own']) {
-      const response = await fetch(`${await app.getUrl()}/${path}`, {
-        headers: issuer.headers({ scope: 'read:messages' }),
-      });
+      const response = await fetch(`${origin}/${path}`, { headers: issuer.headers({ scope: 'read:messages' }) });
       expect(response.status, path).toBe(500);
     }
   } finally {
-    await app.close();
+    await close();
   }
 });
+
+const platforms = [
+  ['Express', (): undefined => undefined],
+  ['Fastify', (): FastifyAdapter => new FastifyAdapter()],
+] as const;
 
 describe('handlers of a route with a policy', () => {
   class Forms {
@@ -159,29 +162,20 @@ describe('handlers of a route with a policy', () => {
   class FormsRoot {}
   Module({ controllers: [Forms] })(FormsRoot);
 
-  it.each([
-    ['Express', (): undefined => undefined],
-    ['Fastify', (): FastifyAdapter => new FastifyAdapter()],
-  ] as const)('on %s: optional credentials, and a custom AccessError', async (_platform, createAdapter) => {
-    const adapter = createAdapter();
-    const app = await (adapter === undefined
-      ? NestFactory.create(FormsRoot, { logger: false })
-      : NestFactory.create(FormsRoot, adapter, { logger: false }));
+  it.each(platforms)('on %s: optional credentials, and a custom AccessError', async (_platform, createAdapter) => {
     const told: unknown[] = [];
-    app.useGlobalGuards(
-      createGuard(createServers(issuer).usual, {
-        realm: () => 'tenant',
-        errorBody: ({ error }) => ({ contentType: 'application/problem+json', body: JSON.stringify({ own: error }) }),
-        onRefused: (error) => {
-          told.push(error);
-          throw new Error('of the log');
-        },
-      }),
-    );
-    await app.listen(0, '127.0.0.1');
+    const guard = createGuard(createServers(issuer).usual, {
+      realm: () => 'tenant',
+      errorBody: ({ error }) => ({ contentType: 'application/problem+json', body: JSON.stringify({ own: error }) }),
+      onRefused: (error) => {
+        told.push(error);
+        throw new Error('of the log');
+      },
+    });
+    const { origin, close } = await listenNest(FormsRoot, createAdapter(), (app) => app.useGlobalGuards(guard));
     try {
       const call = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
-        const response = await fetch(`${await app.getUrl()}/${path}`, { headers });
+        const response = await fetch(`${origin}/${path}`, { headers });
         return [response.status, await response.json(), response.headers.get('www-authenticate')];
       };
       const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
@@ -201,7 +195,7 @@ describe('handlers of a route with a policy', () => {
       const reasons = ['expired', 'insufficient_scope', 'insufficient_scope'];
       expect(told.map((error) => error instanceof AccessError && error.reason)).toEqual(reasons);
     } finally {
-      await app.close();
+      await close();
     }
   });
 });
@@ -233,10 +227,6 @@ describe('the module', () => {
     resourceServer: createServers(issuer).usual,
     ...more,
   });
-  const platforms = [
-    ['Express', (): undefined => undefined],
-    ['Fastify', (): FastifyAdapter => new FastifyAdapter()],
-  ] as const;
 
   /** Runs calls against an application with a module; a call resolves with status, body and challenge. */
   async function within(
@@ -248,19 +238,15 @@ describe('the module', () => {
   ): Promise<void> {
     class NotesRoot {}
     Module({ imports: [module], controllers: [Notes] })(NotesRoot);
-    const app = await (adapter === undefined
-      ? NestFactory.create(NotesRoot, { logger: false })
-      : NestFactory.create(NotesRoot, adapter, { logger: false }));
-    await app.listen(0, '127.0.0.1');
+    const { origin, close } = await listenNest(NotesRoot, adapter);
     try {
-      const url = await app.getUrl();
       await test(async (path, claims) => {
         const headers = claims === undefined ? {} : issuer.headers(claims);
-        const response = await fetch(`${url}/${path}`, { headers });
+        const response = await fetch(`${origin}/${path}`, { headers });
         return [response.status, await response.json(), response.headers.get('www-authenticate')];
       });
     } finally {
-      await app.close();
+      await close();
     }
   }
   const alice = { sub: 'alice', scope: 'read:messages other' };
