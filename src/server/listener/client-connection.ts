@@ -258,8 +258,8 @@ export class ClientConnection extends SocketWriter implements Fed {
   }
 }
 
-/** Milliseconds without a byte of the client. */
-const lingerMilliseconds = 1000;
+/** Milliseconds without a byte of the client, as `lingering_timeout` of nginx: also a client or a process that stalls. */
+const lingerMilliseconds = 5000;
 
 /**
  * Closes a socket whose last response was sent, after its client has ended its side (RFC 9112 §9.6). What the client sends until
