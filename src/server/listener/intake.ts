@@ -244,7 +244,6 @@ export abstract class SocketWriter extends Duplex {
     });
     this.socket = socket;
     this.#sendLater = sendLater;
-    socket.on('drain', () => this.#drain());
   }
 
   override write(
@@ -281,16 +280,13 @@ export abstract class SocketWriter extends Duplex {
     if (pieces.length > 0) this.socket.cork();
     for (const { chunk, encoding } of pieces) this.socket.write(chunk, encoding);
     this.socket.write(last.chunk, last.encoding, (error) => {
+      // Only when nothing waits: from Node 26 on, a response ignores an earlier event.
+      if (!error && this.#needsDrain && this.writableLength === 0) {
+        this.#needsDrain = false;
+        this.emit('drain');
+      }
       for (const done of dones) done(error);
     });
     if (pieces.length > 0) this.socket.uncork();
-    // Later, because this call may be part of the response to another client.
-    if (this.#needsDrain && !this.socket.writableNeedDrain) process.nextTick(() => this.#drain());
   };
-
-  #drain(): void {
-    if (!this.#needsDrain) return;
-    this.#needsDrain = false;
-    this.emit('drain');
-  }
 }

@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { createIntake, SocketWriter } from '../../../src/server/listener/intake.ts';
 import { useListeners } from '../../support/raw-listeners.ts';
 
 const { open: listen, dial } = useListeners();
@@ -74,6 +78,24 @@ describe('a response', () => {
     await once(socket.resume(), 'close');
     expect(await Promise.all(outcomes)).toHaveLength(2);
   });
+});
+
+it('a piece is written while the kernel takes the one before → drain once nothing waits', async () => {
+  const taken: (() => void)[] = [];
+  // It waits for the kernel with each piece.
+  const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => void taken.push(done) });
+  class Connection extends SocketWriter {}
+  const connection = new Connection(socket as Socket, createIntake());
+  const waiting: number[] = [];
+  connection.on('drain', () => waiting.push(connection.writableLength));
+  expect(connection.write(Buffer.alloc(connection.writableHighWaterMark))).toBe(false);
+  await setImmediate();
+  expect(connection.write('x')).toBe(false);
+  taken.shift()?.();
+  expect(waiting).toEqual([]);
+  await setImmediate();
+  taken.shift()?.();
+  expect(waiting).toEqual([0]);
 });
 
 describe('a request without a body', () => {
