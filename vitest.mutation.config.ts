@@ -42,7 +42,7 @@ export default defineConfig({
       'test/**/*redis*.test.ts',
       'test/**/*process*.test.ts',
       'test/gate/rules-{command,replay}.test.ts',
-      'test/core/{keys/key-set-provider,mcp/known-gaps,revocation/clocks,revocation/signals/signals}.test.ts',
+      'test/core/{mcp/known-gaps,revocation/clocks,revocation/signals/signals}.test.ts',
     ],
     // A mutant that waits for what never comes is found out sooner.
     testTimeout: 20_000,
