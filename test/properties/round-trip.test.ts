@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/core/dpop/htu.ts';
-import { createReadExternalUrl } from '../../src/core/http/external-url.ts';
 import { decodeBase64url, findInexact, parseJsonObject } from '../../src/core/jose/json.ts';
 import { parseJws } from '../../src/core/jose/jws.ts';
 import { quote } from '../../src/core/refusal/challenge.ts';
-import { Refused } from '../../src/core/refused.ts';
 import { parseScope } from '../../src/core/token/grants.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, encodeJson, textChange } from './token-texts.ts';
@@ -97,15 +95,6 @@ describe('URLs', () => {
     fc.webPath().map((path) => `http://a.example${path}`),
   );
 
-  it('any URL that is normalised → normalised again, it is the same', () => {
-    fc.assert(
-      fc.property(fc.tuple(url, fc.array(textChange, { maxLength: 3 })), ([text, all]) => {
-        const once = normaliseUrl(all.reduce((changed, change) => change(changed), text));
-        if (once !== undefined) expect(normaliseUrl(once)).toBe(once);
-      }),
-    );
-  });
-
   it('any web URL → normalised, it leads to the host and the path that WHATWG URL reads', () => {
     fc.assert(
       fc.property(url, (text) => {
@@ -116,26 +105,6 @@ describe('URLs', () => {
         const [mine, theirs] = [new URL(normal ?? ''), new URL(text)];
         expect(mine.origin).toBe(theirs.origin);
         expect(decodeURI(mine.pathname)).toBe(decodeURI(theirs.pathname));
-      }),
-    );
-  });
-
-  it('any Host that is read → an origin that reads back as itself', () => {
-    const read = createReadExternalUrl({ trust: 'none' });
-    const host = fc.oneof(
-      fc.domain(),
-      fc.ipV4(),
-      fc.ipV6().map((address) => `[${address}]`),
-    );
-    const port = fc.option(fc.integer({ min: 0, max: 65_535 }), { nil: undefined });
-    fc.assert(
-      fc.property(host, port, (name, number) => {
-        const value = number === undefined ? name : `${name}:${number}`;
-        const url = read({ method: 'GET', url: 'http://x/', headers: { get: () => value } }, {});
-        if (url instanceof Refused) throw url;
-        const { origin } = url;
-        const again = read({ method: 'GET', url: 'http://x/', headers: { get: () => origin.slice(7) } }, {});
-        expect(again).toMatchObject({ origin });
       }),
     );
   });
