@@ -26,68 +26,37 @@ const get = (lines: string): string => `GET /a HTTP/1.1\r\n${host}${close}${line
 const chunked = (body: string): string => post(`${close}Transfer-Encoding: chunked\r\n`, body);
 const line = (first: string, lines = ''): string => `${first}\r\n${host}${close}${lines}\r\n`;
 
+const end = `0\r\n\r\n${hidden}`;
+const hello = '5\r\nhello\r\n0\r\n\r\n';
 const lengthAndCoding: readonly SmugglingCase[] = [
-  refuse('length and chunks', post('Content-Length: 6\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse(
-    'chunks and length',
-    post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `5e\r\n${hidden}\r\n0\r\n\r\n`),
-  ),
-  refuse(
-    'length and chunks, the second in capitals',
-    post('Content-Length: 6\r\nTRANSFER-ENCODING: CHUNKED\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse(
-    'two codings in two lines',
-    post('Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse(
-    'two codings in two lines, chunks last',
-    post('Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse('chunks twice', post('Transfer-Encoding: chunked, chunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('unknown coding', post('Transfer-Encoding: xchunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('identity', post('Transfer-Encoding: identity\r\n', hidden)),
-  refuse('gzip, then chunks', post('Transfer-Encoding: gzip, chunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('chunks, then gzip', post('Transfer-Encoding: chunked, gzip\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('coding with a parameter', post('Transfer-Encoding: chunked;a=b\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('coding in quotes', post('Transfer-Encoding: "chunked"\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('coding with a comma before it', post('Transfer-Encoding: ,chunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('coding with a vertical tab', post('Transfer-Encoding: \x0bchunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse('empty coding', post('Transfer-Encoding:\r\nContent-Length: 5\r\n', `hello${hidden}`)),
-  refuse('space before the colon of the coding', post('Transfer-Encoding : chunked\r\n', `0\r\n\r\n${hidden}`)),
-  refuse(
-    'tab before the colon of the coding',
-    post('Content-Length: 5\r\nTransfer-Encoding\t: chunked\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse(
-    'coding behind a bare CR',
-    post('Content-Length: 5\r\nX-A: b\rTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse(
-    'coding behind a bare LF',
-    post('Content-Length: 5\r\nX-A: b\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`),
-  ),
-  refuse('chunks in HTTP/1.0', `POST /a HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`),
-  pass(
-    'coding in mixed case',
-    post(`${close}Transfer-Encoding: cHuNkEd\r\n`, '5\r\nhello\r\n0\r\n\r\n'),
-    'POST /a hello',
-  ),
-  pass(
-    'coding behind a tab',
-    post(`${close}Transfer-Encoding:\tchunked\r\n`, '5\r\nhello\r\n0\r\n\r\n'),
-    'POST /a hello',
-  ),
-  pass(
-    'coding with an underscore, and a length',
-    post(`${close}Transfer_Encoding: chunked\r\nContent-Length: 5\r\n`, 'hello'),
-    'POST /a hello',
-  ),
-  pass(
-    'coding with a dot, and a length',
-    post(`${close}Transfer.Encoding: chunked\r\nContent-Length: 5\r\n`, 'hello'),
-    'POST /a hello',
-  ),
+  ...[
+    ['length and chunks', 'Content-Length: 6\r\nTransfer-Encoding: chunked'],
+    ['chunks and length', 'Transfer-Encoding: chunked\r\nContent-Length: 4', `5e\r\n${hidden}\r\n0\r\n\r\n`],
+    ['length and chunks, the second in capitals', 'Content-Length: 6\r\nTRANSFER-ENCODING: CHUNKED'],
+    ['two codings in two lines', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity'],
+    ['two codings in two lines, chunks last', 'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked'],
+    ['chunks twice', 'Transfer-Encoding: chunked, chunked'],
+    ['unknown coding', 'Transfer-Encoding: xchunked'],
+    ['identity', 'Transfer-Encoding: identity', hidden],
+    ['gzip, then chunks', 'Transfer-Encoding: gzip, chunked'],
+    ['chunks, then gzip', 'Transfer-Encoding: chunked, gzip'],
+    ['coding with a parameter', 'Transfer-Encoding: chunked;a=b'],
+    ['coding in quotes', 'Transfer-Encoding: "chunked"'],
+    ['coding with a comma before it', 'Transfer-Encoding: ,chunked'],
+    ['coding with a vertical tab', 'Transfer-Encoding: \x0bchunked'],
+    ['empty coding', 'Transfer-Encoding:\r\nContent-Length: 5', `hello${hidden}`],
+    ['space before the colon of the coding', 'Transfer-Encoding : chunked'],
+    ['tab before the colon of the coding', 'Content-Length: 5\r\nTransfer-Encoding\t: chunked'],
+    ['coding behind a bare CR', 'Content-Length: 5\r\nX-A: b\rTransfer-Encoding: chunked'],
+    ['coding behind a bare LF', 'Content-Length: 5\r\nX-A: b\nTransfer-Encoding: chunked'],
+  ].map(([name = '', lines = '', body = end]) => refuse(name, post(`${lines}\r\n`, body))),
+  refuse('chunks in HTTP/1.0', `POST /a HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n${end}`),
+  ...[
+    ['coding in mixed case', 'Transfer-Encoding: cHuNkEd', hello],
+    ['coding behind a tab', 'Transfer-Encoding:\tchunked', hello],
+    ['coding with an underscore, and a length', 'Transfer_Encoding: chunked\r\nContent-Length: 5'],
+    ['coding with a dot, and a length', 'Transfer.Encoding: chunked\r\nContent-Length: 5'],
+  ].map(([name = '', lines = '', body = 'hello']) => pass(name, post(`${close}${lines}\r\n`, body), 'POST /a hello')),
 ];
 
 const lengths: readonly SmugglingCase[] = [
@@ -120,15 +89,12 @@ const lengths: readonly SmugglingCase[] = [
     post(`${close}Content_Length: ${hidden.length}\r\n`, hidden),
     'POST /a ',
   ),
-  pass(
-    'GET with a body that looks like a request',
-    `GET /a HTTP/1.1\r\n${host}${close}Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
-    `GET /a ${hidden}`,
-  ),
-  pass(
-    'HEAD with a body that looks like a request',
-    `HEAD /a HTTP/1.1\r\n${host}${close}Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
-    `HEAD /a ${hidden}`,
+  ...['GET', 'HEAD'].map((method) =>
+    pass(
+      `${method} with a body that looks like a request`,
+      `${method} /a HTTP/1.1\r\n${host}${close}Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
+      `${method} /a ${hidden}`,
+    ),
   ),
   pass('DELETE with a body', `DELETE /a HTTP/1.1\r\n${host}${close}Content-Length: 5\r\n\r\nhello`, 'DELETE /a hello'),
   pass('POST without a length', post(close, ''), 'POST /a '),
