@@ -9,11 +9,10 @@ interface Pattern {
   readonly methods?: readonly string[];
 }
 
-function match(rules: Readonly<Record<string, Pattern>>, order = Object.keys(rules)) {
+function match(rules: Readonly<Record<string, Pattern>>) {
   const matcher = createRuleMatcher<string>();
   const ties: (readonly [string, string])[] = [];
-  for (const id of order) {
-    const { hosts = [], path, methods = [] } = rules[id] ?? { path: '/' };
+  for (const [id, { hosts = [], path, methods = [] }] of Object.entries(rules)) {
     const pattern = readRulePath(path);
     if (typeof pattern === 'string') throw new Error(pattern);
     const rival = matcher.add(
@@ -33,86 +32,30 @@ function match(rules: Readonly<Record<string, Pattern>>, order = Object.keys(rul
 
 const api = 'https://api.example';
 
-const rules = {
-  all: { path: '/**' },
-  orders: { path: '/orders/**' },
-  'orders-exact': { path: '/orders' },
-  'orders-item': { path: '/orders/*' },
-  'orders-new': { path: '/orders/new' },
-  'orders-item-lines': { path: '/orders/*/lines' },
-  'orders-new-rest': { path: '/orders/new/**' },
-  'orders-post': { path: '/orders', methods: ['POST'] },
-  'orders-get': { path: '/orders', methods: ['GET'] },
-  admin: { hosts: ['admin.example'], path: '/**' },
-  'admin-port': { hosts: ['admin.example:8443'], path: '/**' },
-  wild: { hosts: ['*.example'], path: '/wild/**' },
-  'wild-longer': { hosts: ['*.eu.example'], path: '/**' },
-  'wild-same': { hosts: ['*.eu.example'], path: '/wild/**' },
-  v6: { hosts: ['[::1]'], path: '/**' },
-} as const;
-
-describe('the most specific rule wins', () => {
-  const cases = [
-    ['GET', `${api}/`, 'all'],
-    ['GET', `${api}/other`, 'all'],
-    ['PUT', `${api}/orders`, 'orders-exact'],
-    ['PUT', `${api}/orders/`, 'orders-exact'],
-    ['GET', `${api}/orders`, 'orders-get'],
-    ['HEAD', `${api}/orders`, 'orders-get'],
-    ['POST', `${api}/orders`, 'orders-post'],
-    ['get', `${api}/orders`, 'orders-exact'],
-    ['GET', `${api}/orders/1`, 'orders-item'],
-    ['GET', `${api}/orders/new`, 'orders-new'],
-    ['GET', `${api}/orders/1/lines`, 'orders-item-lines'],
-    ['GET', `${api}/orders/new/lines`, 'orders-new-rest'],
-    ['GET', `${api}/orders/1/other`, 'orders'],
+// Which of many rules wins: test/differential/rule-ranking.test.ts.
+describe('one of several rules', () => {
+  const rules = {
+    all: { path: '/**' },
+    orders: { path: '/orders', methods: ['GET'] },
+    asterisk: { path: '/%2A' },
+    admin: { hosts: ['admin.example'], path: '/**' },
+    v6: { hosts: ['[::1]'], path: '/**' },
+  } as const;
+  it.each([
+    ['GET', `${api}/orders/`, 'orders'],
+    ['HEAD', `${api}/orders`, 'orders'],
+    ['get', `${api}/orders`, 'all'],
     ['GET', `${api}/Orders`, 'all'],
-    ['GET', 'https://admin.example/orders', 'admin'],
+    ['GET', `${api}/x`, 'all'],
     ['GET', 'https://admin.example./orders', 'admin'],
-    ['GET', 'https://admin.example:8443/orders', 'admin-port'],
     ['GET', 'https://admin.example:9000/orders', 'admin'],
-    ['GET', 'https://x.example/wild', 'wild'],
-    ['GET', 'https://x.example/orders', 'orders-get'],
-    ['GET', 'https://x.eu.example/orders', 'wild-longer'],
-    ['GET', 'https://x.eu.example/wild/1', 'wild-same'],
-    ['GET', 'https://a.b.eu.example:1234/x', 'wild-longer'],
-    ['GET', 'https://eu.example/x', 'all'],
-    ['GET', 'https://example/wild', 'all'],
     ['GET', 'http://[::1]:8000/x', 'v6'],
-  ] as const;
-
-  it.each(cases)('%s %s → %s', (method, url, id) => {
+  ] as const)('%s %s → %s', (method, url, id) => {
     expect(match(rules).find(method, url)).toBe(id);
   });
 
-  it('whatever the order in the file', () => {
-    const { ties, find } = match(rules, Object.keys(rules).toReversed());
-    expect(ties).toEqual([]);
-    for (const [method, url, id] of cases) expect(find(method, url)).toBe(id);
-  });
-});
-
-describe('no match', () => {
-  it.each([
-    ['another method', { a: { path: '/a', methods: ['POST'] } }, 'GET', '/a'],
-    ['HEAD, where only POST is named', { a: { path: '/a', methods: ['POST'] } }, 'HEAD', '/a'],
-    ['a longer path', { a: { path: '/a' } }, 'GET', '/a/b'],
-    ['a shorter path', { a: { path: '/a/*' } }, 'GET', '/a'],
-    ['a prefix of a name', { a: { path: '/a/**' } }, 'GET', '/ab'],
-    ['a literal asterisk for any segment', { a: { path: '/%2A' } }, 'GET', '/x'],
-  ] as const)('%s', (_claim, only, method, path) => {
-    expect(match(only).find(method, api + path)).toBeUndefined();
-  });
-
-  it('** is any rest, also none', () => {
-    const { find } = match({ a: { path: '/a/**' } });
-    for (const path of ['/a', '/a/', '/a/b', '/a/b/c/d']) expect(find('GET', api + path)).toBe('a');
-  });
-
-  it('a more specific path of another method leaves the request to the next rule', () => {
-    const { find } = match({ post: { path: '/a/b', methods: ['POST'] }, any: { path: '/a/*' } });
-    expect(find('POST', `${api}/a/b`)).toBe('post');
-    expect(find('GET', `${api}/a/b`)).toBe('any');
+  it('no match → none', () => {
+    expect(match({ a: { path: '/a/**' } }).find('GET', `${api}/ab`)).toBeUndefined();
   });
 });
 
