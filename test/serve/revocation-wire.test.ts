@@ -1,38 +1,26 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { useFolder } from '../support/folder.ts';
-import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
+import { exchange, openRaw, readStatuses } from '../support/http-client.ts';
 import { signLogout } from '../support/logout.ts';
 import { type OpenedService, openService } from '../support/open-service.ts';
 import { awaitReady } from '../support/service-process.ts';
+import { statusOf, useSessions } from '../support/sessions.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 
 const provider = await useTestProvider();
 const folder = useFolder();
+const { settingsOf, start } = useSessions(provider);
 let service: OpenedService;
 const key = 'k'.repeat(40);
-const closers: (() => unknown)[] = [];
 
 beforeAll(async () => {
   await writeFile(join(folder, 'key'), key);
-  service = await start();
+  service = await openService(settingsOf({ LOGOUT_CLIENTS: 'app', ADMIN_KEY_FILE: join(folder, 'key') }));
+  await awaitReady(service);
 });
 afterAll(() => service?.stop());
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function start(environment: Readonly<Record<string, string>> = {}): Promise<OpenedService> {
-  const started = await openService({
-    environment: {
-      ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, NODE_EXTRA_CA_CERTS: provider.caFile },
-      ...{ LOGOUT_CLIENTS: 'app', ADMIN_KEY_FILE: join(folder, 'key'), ...environment },
-    },
-  });
-  await awaitReady(started);
-  return started;
-}
 
 let serial = 0;
 /** A new session: its access token, and the form that ends it. */
@@ -57,7 +45,7 @@ const last = 'Connection: close\r\n';
 /** Sends requests on one connection, each after the response to the one before. */
 async function converse(port: number, ...requests: readonly string[]): Promise<readonly number[]> {
   const connection = openRaw(port);
-  closers.push(() => connection.destroy());
+  onTestFinished(() => void connection.destroy());
   for (const [index, request] of requests.entries()) {
     connection.write(request);
     await connection.receive(new RegExp(`^(?:(?:(?!HTTP/1.1 [2-5])[\\s\\S])*HTTP/1.1 [2-5]){${index + 1}}`));
@@ -128,8 +116,7 @@ describe('a logout token on the wire', () => {
     const [first] = readStatuses(await exchange(service.port, write(form) + get(token, last)));
     expect(first).toBeGreaterThanOrEqual(400);
     expect(first).toBeLessThan(500);
-    const headers = ['authorization', `Bearer ${token}`];
-    expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
+    expect(await statusOf(service, token)).toBe(200);
   });
 
   it('no log line has the token, the session or the user', async () => {
@@ -143,13 +130,12 @@ describe('a logout token on the wire', () => {
 
 describe('a flood', () => {
   it('20 invalid tokens → 429 with Retry-After for this peer, and access tokens are validated as before', async () => {
-    const own = await start({ TRUST_PROXY: '127.0.0.1' });
-    closers.push(() => own.stop());
+    const own = await start({ LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
     const { token, form } = await createSession();
     const from = (address: string, body: string) =>
       post(body, { more: `X-Forwarded-For: ${address}\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: api.test\r\n` });
     const slow = openRaw(own.port);
-    closers.push(() => slow.destroy());
+    onTestFinished(() => void slow.destroy());
     const late = from('192.0.2.1', form);
     slow.write(late.slice(0, -1));
     const flood = Array.from({ length: 21 }, () => from('192.0.2.1', 'logout_token=x'));
@@ -210,8 +196,6 @@ describe('POST /revocations on the wire', () => {
     const bytes = write(`{"sid":"${sid}"}`).replace('Host: 127.0.0.1', 'Host: rebound.example');
     const [status] = readStatuses(await admin(bytes.replace(`Authorization: Bearer ${key}\r\n`, '')));
     expect(status).toBeGreaterThanOrEqual(400);
-    expect((await send(service.url, '/api/private', { headers: ['authorization', `Bearer ${token}`] })).status).toBe(
-      200,
-    );
+    expect(await statusOf(service, token)).toBe(200);
   });
 });
