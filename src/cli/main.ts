@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import * as modules from 'node:module';
 import { join } from 'node:path';
-import { exitCodes } from '../server/lifecycle/exit.ts';
+import { exitCodes, holdReload } from '../server/lifecycle/exit.ts';
 import { commandTable, isCommand } from './commands/command-table.ts';
 import { refuseRuntime } from './node-version.ts';
 
@@ -30,6 +30,7 @@ async function main(): Promise<number> {
   }
   // Without a listener, Node opens its debugger on this signal.
   if (process.listenerCount('SIGUSR1') === 0) process.on('SIGUSR1', () => {});
+  if (/^(?:serve|gate)$/.test(process.argv[2] ?? '')) holdReload();
   await keepCompiledCode(process.env);
   const [first, second = ''] = process.argv.slice(2);
   const [name, ...args] = first === 'help' && isCommand(second) ? [second, '--help'] : process.argv.slice(2);

@@ -36,6 +36,18 @@ export function onSignal(signal: NodeJS.Signals, listener: () => void): void {
   });
 }
 
+let isReloadHeld = false;
+
+/** Keeps a SIGHUP that arrives during startup: without a listener, it ends the process. */
+export function holdReload(): void {
+  process.on('SIGHUP', () => {
+    isReloadHeld = true;
+  });
+}
+
+/** Reports whether a SIGHUP arrived before this call. */
+export const wasReloadHeld = (): boolean => isReloadHeld;
+
 /** Lets this process finish its requests if its supervisor is killed: `node:cluster` would exit immediately. */
 export function surviveSupervisor(): void {
   const { worker } = cluster;

@@ -1,11 +1,11 @@
 import { messageOf } from '../../core/shown-text.ts';
 import type { Log } from '../observation/log.ts';
-import { onSignal } from './exit.ts';
+import { onSignal, wasReloadHeld } from './exit.ts';
 
 /** Reloads on SIGHUP. The signal never ends the process. */
 export function watchReloads(log: Log) {
   const reloads = new Set<() => void | Promise<void>>();
-  let wasRequested = false;
+  let wasRequested = wasReloadHeld();
   onSignal('SIGHUP', () => {
     wasRequested = true;
     for (const reload of reloads) void runReload(reload, log);

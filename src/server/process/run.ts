@@ -42,7 +42,7 @@ async function runProcesses({ settings, log, environment }: RunOptions, count: n
   // Once: a process would remove the socket of another one.
   if (descriptor === undefined) await removeStale(settings.host);
   return supervise({
-    ...{ count, log, descriptor },
+    ...{ count, log, descriptor, drainDelay: settings.drainDelay },
     onReady: () => notifySystemd(environment, 'READY=1', log),
     onStop: () => notifySystemd(environment, 'STOPPING=1', log),
   });

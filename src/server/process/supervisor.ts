@@ -9,6 +9,8 @@ interface SupervisorOptions {
   readonly log: Log;
   /** A listening socket of another process, which every process gets. */
   readonly descriptor: number | undefined;
+  /** Seconds in which processes still accept connections after a stop request. */
+  readonly drainDelay: number;
   /** Called when every process has been ready once. */
   readonly onReady: () => void;
   readonly onStop: () => void;
@@ -26,6 +28,9 @@ interface Place {
   needsReload: boolean;
 }
 
+/** Seconds from the end of the drain until a process that has not ended is killed: a stopped one takes no other signal. */
+const killAfter = 10;
+
 /** Exit statuses for a cause that a new process would share. */
 const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes.unavailable]);
 
@@ -34,7 +39,7 @@ const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes
  * status when all have ended after a signal, or if one cannot start at all.
  */
 export function supervise(options: SupervisorOptions): Promise<number> {
-  const { count, log, descriptor } = options;
+  const { count, log, descriptor, drainDelay } = options;
   // Each process accepts by itself: a process that hangs takes no connection, and the backlog is served until all stop.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   const places = Array.from({ length: count }, (_, index): Place => {
@@ -46,6 +51,7 @@ export function supervise(options: SupervisorOptions): Promise<number> {
   let settle = (_status: number): void => {};
 
   const stop = (code: number): void => {
+    if (status === undefined) setTimeout(killAll, (drainDelay + killAfter) * 1000, places, log);
     status ??= code;
     for (const { restart } of places) clearTimeout(restart);
     if (places.every(({ worker }) => worker === undefined)) settle(status);
@@ -106,6 +112,12 @@ export function supervise(options: SupervisorOptions): Promise<number> {
     settle = resolve;
     for (const place of places) start(place);
   });
+}
+
+function killAll(places: readonly Place[], log: Log): void {
+  for (const { number, worker } of places) {
+    if (worker?.kill('SIGKILL') === true) log.write('error', 'worker_killed', { worker: number });
+  }
 }
 
 function startProcess(number: number, descriptor: number | undefined): ChildProcess {

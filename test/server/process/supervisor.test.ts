@@ -374,6 +374,30 @@ describe.concurrent('signals', () => {
   });
 });
 
+describe.concurrent('a signal that a process cannot take', () => {
+  it('SIGTERM while one of the processes is stopped → it is killed, and the supervisor ends', async () => {
+    const service = await startTwo();
+    const children = findChildren(service.pid);
+    process.kill(children[0] ?? 0, 'SIGSTOP');
+    service.signal('SIGTERM');
+    expect(await service.ended).toEqual({ code: 0, signal: null });
+    expect(children.every(isGone)).toBe(true);
+    expect(count(service, 'worker_killed')).toBe(1);
+  });
+
+  it.each([['1'], ['2']])('WORKERS=%s, SIGHUP while the command is loaded → it starts', async (WORKERS) => {
+    // The first listener of the command: a preloaded module cannot signal earlier.
+    const early = `process.once('newListener', () => process.nextTick(() => process.kill(process.pid, 'SIGHUP')))`;
+    const NODE_OPTIONS = `--import "data:text/javascript,${encodeURIComponent(early)}"`;
+    const more = { WORKERS, NODE_OPTIONS, AUDIT_LOG: join(folder, `early-${WORKERS}`), LOG_IDENTITY: 'off' };
+    const service = await startVariant(findVariant('a'), provider, { ...shared, ...more });
+    started.push(service);
+    expect(await service.stop()).toBe(0);
+    expect(count(service, 'audit_reopened')).toBe(Number(WORKERS));
+    expect(count(service, 'worker_exited')).toBe(0);
+  });
+});
+
 describe.concurrent('the supervisor is killed', () => {
   it.each([
     ['serving', '0'],
