@@ -4,15 +4,19 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort, until } from '../../tools/shared/network.js';
+import { endChild, startChild } from '../../tools/shared/processes.js';
 import { useFolder } from '../support/folder.ts';
 import { openGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import type { OpenedService } from '../support/open-service.ts';
+import { findChildren } from '../support/processes.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
-import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
+import { bearer, findVariant, openVariant, startVariant } from '../support/variant-service.ts';
 
 const run = promisify(execFile);
 const rules = 'deploy/prometheus/portcullis.rules.yml';
@@ -77,5 +81,58 @@ describe('metrics that alerts and the dashboard name', needs('redis-server'), ()
     const texts = await Promise.all(services.map((each) => send(each.adminUrl ?? '', '/metrics')));
     const known = new Set(texts.flatMap(({ body }) => [...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)));
     expect([...readNames(readFileSync(file, 'utf8'))].filter((name) => !known.has(name))).toEqual([]);
+  });
+});
+
+describe('Prometheus, which scrapes each process of WORKERS=2', needs('prometheus'), () => {
+  const folder = useFolder();
+  let service: ServiceProcess | undefined;
+  let prometheus: ReturnType<typeof startChild> | undefined;
+  afterAll(async () => {
+    if (prometheus !== undefined) await endChild(prometheus);
+    await service?.stop();
+  });
+
+  it('adds up all requests, and sees a restart once', async () => {
+    const started = await startVariant(findVariant('a'), provider, { WORKERS: '2', DPOP_ENABLED: 'false' });
+    service = started;
+    const admins = () => started.logs.filter(({ event }) => event === 'listening').map((line) => line['admin_url']);
+    await until(() => admins().length === 2);
+    const configuration = join(folder, 'prometheus.yml');
+    const configure = () => {
+      const targets = admins().map((url) => new URL(String(url)).host);
+      const jobs = [{ job_name: 'portcullis', static_configs: [{ targets }] }];
+      return writeFile(configuration, JSON.stringify({ global: { scrape_interval: '500ms' }, scrape_configs: jobs }));
+    };
+    await configure();
+    const address = `127.0.0.1:${await findFreePort()}`;
+    const flags = [
+      `--config.file=${configuration}`,
+      `--storage.tsdb.path=${folder}`,
+      `--web.listen-address=${address}`,
+    ];
+    prometheus = startChild([requireProgram('prometheus'), ...flags], { stdio: 'ignore' });
+
+    const query = async (text: string): Promise<number> => {
+      const { json } = await send(`http://${address}`, `/api/v1/query?query=${encodeURIComponent(text)}`);
+      const { data } = json as { data: { result: readonly { value: readonly [number, string] }[] } };
+      return Number(data.result[0]?.value[1] ?? 0);
+    };
+    const sees = (text: string, value: number) =>
+      until(async () => (await query(text).catch(() => undefined)) === value, `${text} is not ${value}`);
+    await sees('sum(up)', 2);
+    const answers = Array.from({ length: 100 }, () => send(started.url, '/api/private'));
+    expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([401]));
+    await sees('sum(portcullis_requests_total{route="/api/private"})', 100);
+
+    const [victim = 0] = findChildren(started.pid);
+    process.kill(victim, 'SIGKILL');
+    // The process that replaces it has another port.
+    await until(() => admins().length === 3);
+    await configure();
+    prometheus.child.kill('SIGHUP');
+    await sees('sum(up)', 2);
+    await sees('count(up == 0)', 1);
+    await sees('count(count_over_time(process_start_time_seconds[5m]))', 3);
   });
 });

@@ -13,6 +13,7 @@ const packages = {
   mkfifo: 'coreutils',
   nginx: 'nginx',
   openssl: 'openssl',
+  prometheus: 'prometheus',
   promtool: 'prometheus',
   python3: 'python3',
   'python3-jwt': 'python3-jwt python3-cryptography',
