@@ -1,5 +1,7 @@
+import { statSync } from 'node:fs';
 import { lstat, rm } from 'node:fs/promises';
 import { connect, type Server as NetServer } from 'node:net';
+import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { codeOf } from '../../core/shown-text.ts';
 import { exitCodes, processNumber, StartFailure } from '../lifecycle/exit.ts';
@@ -111,14 +113,26 @@ export interface AddressSettings {
 }
 
 export function describeListenFailure(address: ListenAddress, settings: AddressSettings, cause: unknown): string {
-  const isUnix = readSocketPath(address.host) !== undefined;
+  const path = readSocketPath(address.host);
+  const isUnix = path !== undefined;
   const place = isUnix ? address.host : joinAddress(address.host, address.port);
   const shown = address.descriptor === undefined ? place : 'the socket of systemd';
-  const code = codeOf(cause);
+  const code = isUnix ? (findFolderError(path) ?? codeOf(cause)) : codeOf(cause);
   const known = explainFailures(isUnix, settings);
   const { host, port } = settings;
-  const why = Object.hasOwn(known, code) ? known[code] : `the system reports ${code}. Correct ${host} or ${port}`;
+  const wrong = isUnix ? host : `${host} or ${port}`;
+  const why = Object.hasOwn(known, code) ? known[code] : `the system reports ${code}. Correct ${wrong}`;
   return `cannot listen on ${shown}; ${why}`;
+}
+
+/** Returns the code of the error that the folder of a socket has: Node reports a missing one as EACCES. */
+function findFolderError(path: string): string | undefined {
+  try {
+    statSync(dirname(path));
+    return undefined;
+  } catch (cause) {
+    return codeOf(cause);
+  }
 }
 
 /** Returns causes and fixes by the code of Node's error. */

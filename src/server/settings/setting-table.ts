@@ -138,7 +138,7 @@ export const settingTable = {
       redact: showUrl,
     },
     host: {
-      schema: schemas.textThat((text) => /^[a-z0-9._:-]+$/i.test(text) || isUnixSocket(text)),
+      schema: schemas.textThat((text) => /^(?!unix:)[a-z0-9._:-]+$/i.test(text) || isUnixSocket(text)),
       defaultValue: '0.0.0.0',
       meaning: 'Address of the API listener, or `unix:` and the path of a unix socket, of at most 103 bytes.',
       fix: 'Set an address or host name of this host, such as 127.0.0.1, or unix:/run/portcullis.sock.',

@@ -3,7 +3,7 @@ const maxSocketPath = 103;
 
 /** Reports whether an address is `unix:` and a path. */
 export function isUnixSocket(text: string): boolean {
-  return /^unix:\P{Cc}+$/iu.test(text) && Buffer.byteLength(text) <= 'unix:'.length + maxSocketPath;
+  return /^unix:\P{Cc}+$/u.test(text) && Buffer.byteLength(text) <= 'unix:'.length + maxSocketPath;
 }
 
 export type UpstreamAddress = ReturnType<typeof parseUpstream>;

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/core/refusal/error-body.ts';
-import { describeListenFailure, type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { describeListenFailure, type Listener, listen, openListener } from '../../../src/server/listener/listener.ts';
 import { useFolder } from '../../support/folder.ts';
 
 const folder = useFolder();
@@ -12,9 +12,10 @@ const listeners: Listener[] = [];
 
 afterAll(() => Promise.all(listeners.map((each) => each.close(0))));
 
+const options = { onRequest: () => {}, keepAlive: 5, errorBody: errorBodyFormats.detail };
+
 /** Listens on a path, removing what the listener considers stale. */
 async function open(path: string): Promise<void> {
-  const options = { onRequest: () => {}, keepAlive: 5, errorBody: errorBodyFormats.detail };
   listeners.push(await listen({ ...options, host: `unix:${path}`, port: 0 }));
 }
 
@@ -74,6 +75,7 @@ describe('an unavailable address → cause and fix', () => {
     ['EACCES', '127.0.0.1', /below 1024\. Set PORTCULLIS_ADMIN_PORT to 1024 or more, or/],
     ['EACCES', 'unix:/run/x', /may not write there\. Set ADMIN_HOST to another path/],
     ['ENOENT', 'unix:/none/x', /; its folder does not exist/],
+    ['ENOTDIR', 'unix:/dev/null/x', /; the system reports ENOTDIR\. Correct ADMIN_HOST$/],
     ['ENOTFOUND', 'nowhere.invalid', /; the name has no address\. Set ADMIN_HOST/],
     ['EAI_AGAIN', 'nowhere.invalid', /; the name has no address/],
     ['EAFNOSUPPORT', '::1', /Set ADMIN_HOST to an IPv4 address$/],
@@ -82,8 +84,15 @@ describe('an unavailable address → cause and fix', () => {
     [undefined, '127.0.0.1', /the system reports unknown/],
   ])('%s of %s → %s', (code, host, words) => {
     expect(say(code, host)).toMatch(words);
-    const shown = { '::1': '[::1]:80', 'unix:/run/x': host, 'unix:/none/x': host }[host] ?? `${host}:80`;
+    const shown = host === '::1' ? '[::1]:80' : host.startsWith('unix:') ? host : `${host}:80`;
     expect(say(code, host)).toContain(`cannot listen on ${shown}; `);
+  });
+
+  it('a unix socket in a folder that does not exist, which Node reports as EACCES → the folder', async () => {
+    const opened = openListener({ ...options, host: `unix:${join(folder, 'none', 'x')}`, port: 0 }, settings);
+    await expect(opened).rejects.toThrow(
+      '; its folder does not exist. Create the folder, or set ADMIN_HOST to another',
+    );
   });
 
   it('only an address in use → "stop the program that uses it"', () => {

@@ -482,7 +482,7 @@ const rows: readonly Row[] = [
   ...['HOST', 'ADMIN_HOST'].map((name) =>
     row(name, '127.0.0.1 :: ::1 localhost my-host_1.example.test', 'http://localhost localhost/ [::1] hôte', 'a b'),
   ),
-  row('HOST', 'unix:/run/app.sock', `unix:/${'x'.repeat(103)}`),
+  row('HOST', 'unix:/run/app.sock', `unix:/${'x'.repeat(103)} unix: UNIX:/run/app.sock`),
   numbers('PORT', '0 1 65535', `${ports} off`, '8000 ', '9'.repeat(30)),
   numbers('ADMIN_PORT', '0 1 65535', `${ports} OFF`, '8000 ', '9'.repeat(30)),
   onlyAs('ADMIN_PORT', 'off', 'off', ''),
