@@ -39,8 +39,10 @@ core.register_action("portcullis", { "http-req" }, function(txn)
     if response.headers["dpop-nonce"] then txn:set_var("txn.dpop_nonce", response.headers["dpop-nonce"][0]) end
     return
   end
-  -- Every response of the gate has an id; without one, the request is refused.
-  local known = response.status ~= nil and response.status >= 400 and response.headers["x-request-id"] ~= nil
+  -- Every decision of the gate has an id; without one, the request is refused. A head that is malformed (400) or too large
+  -- (431) gets no decision.
+  local decided = response.status ~= nil and response.status >= 400 and response.headers["x-request-id"] ~= nil
+  local known = decided or response.status == 400 or response.status == 431
   local reply = txn:reply { status = known and response.status or 503, body = known and response.body or "" }
   for _, name in ipairs(returned) do
     if known and response.headers[name] then reply:add_header(name, response.headers[name][0]) end

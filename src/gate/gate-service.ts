@@ -21,7 +21,7 @@ import type { Command, Service, ServiceOptions } from '../server/process/service
 import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings, type SettingNames } from '../server/settings/setting-names.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import { createBesideApp } from './beside/beside-app.ts';
+import { bodyHeader, createBesideApp } from './beside/beside-app.ts';
 import { createExchanges } from './exchanges.ts';
 import type { Gate, NoteDecision } from './gate.ts';
 import { createGateFollower, type GateMode } from './gate-follower.ts';
@@ -96,7 +96,7 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
   });
   const observed = parts.observe({ app, refuse, settings, watch, findServer: () => servers.all() });
   return {
-    http: { ...observed, ...(mode === 'proxy' && { onUpgrade: observed.serveUpgrade }) },
+    http: { ...observed, ...(mode === 'proxy' ? { onUpgrade: observed.serveUpgrade } : { bodyHeader }) },
     readiness: () =>
       parts.completeReadiness(
         describeReadiness({

@@ -243,6 +243,26 @@ for (const name of gateEdgeNames) {
       expect(answer.headers.get('x-request-id')).toMatch(/./);
     });
 
+    it('a head above 32 KiB → 431 with a body, and not a failure of the gate', async () => {
+      const headers = [...bearer('x'.repeat(18_000)), 'DPoP', 'x'.repeat(17_000)];
+      const { status, body } = await call(edge, '/private', { headers });
+      expect([status, body]).toEqual([431, '{"detail":"Request Header Fields Too Large"}']);
+    });
+
+    it.each([
+      ['a URL', 'https://localhost:PORT/public/x', 'localhost:PORT'],
+      ['a URL with another scheme and a user', 'ftp://admin@localhost:PORT/public/x', 'localhost:PORT'],
+      ['a URL whose path is in its query', 'http://localhost:PORT?/public/x', 'localhost:PORT?'],
+      ['the path, with a Host that begins with the name', '/public/x', 'localhost:PORT, admin'],
+    ])('%s in the request line → the upstream gets what the gate authorized, or nothing', async (_what, ...sent) => {
+      const [target, host] = sent.map((each) => each.replace('PORT', String(edge.port)));
+      const before = upstream.received.length;
+      await call(edge, String(target), { headers: ['Host', String(host)] });
+      for (const { target: path } of upstream.received.slice(before)) {
+        expect([path, lastHeaders().get('host')]).toEqual(['/public/x', [`localhost:${edge.port}`]]);
+      }
+    });
+
     it('DPoP: the URL of the client passes once; a replay, the URL of the gate and of the upstream do not', async () => {
       const url = `https://localhost:${edge.port}/private`;
       const headers = proven(url);

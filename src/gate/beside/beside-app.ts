@@ -22,6 +22,9 @@ interface BesideAppOptions {
   readonly settings: Settings;
 }
 
+/** Header with a copy of the body of a refusal: nginx cannot read the body of the response to its subrequest. */
+export const bodyHeader = 'x-gate-body';
+
 /** Creates the app for proxies: it responds with 200 and the identity headers, or with the complete refusal. */
 export function createBesideApp({ current, note, settings }: BesideAppOptions): App {
   const isTrusted = readTrust(settings);
@@ -36,8 +39,7 @@ export function createBesideApp({ current, note, settings }: BesideAppOptions): 
   const refuse = (exchange: Exchange, decision: RefusedDecision, kind: Subrequest): Answer => {
     note(exchange, decision);
     const { refusal, cors } = decision;
-    // nginx cannot read the body of this response, so a header carries a copy of it.
-    const copied = kind === 'forward-auth' ? ['x-gate-body', refusal.body] : [];
+    const copied = kind === 'forward-auth' ? [bodyHeader, refusal.body] : [];
     const answer = refused[kind].get(refusal) ?? answerRefusal(refusal, ...copied);
     refused[kind].set(refusal, answer);
     return cors.length === 0 ? answer : answer.with(...cors);

@@ -15,6 +15,8 @@ export interface HttpServerOptions {
   readonly keepAlive: number;
   /** Form of the bodies for malformed requests, which do not reach the app. */
   readonly errorBody: ErrorBodyFormat;
+  /** Header with a copy of these bodies. Default: none. */
+  readonly bodyHeader?: string | undefined;
   readonly onMalformed?: (status: number, error: NodeJS.ErrnoException, peer: string | undefined) => void;
   /** Called for each connection that is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void;
@@ -182,7 +184,7 @@ export function createHttpServer(options: HttpServerOptions) {
     // A client that disconnects has sent nothing malformed.
     if (goneCodes.has(error.code ?? '')) return void socket.destroy();
     const status = statusOf(error);
-    const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
+    const respond = (): void => respondRaw(socket as Socket, status, options); // an HTTP/1 server has no other
     const { remoteAddress } = toClient(socket).socket;
     if (toClient(socket).breakOff(respond)) options.onMalformed?.(status, error, remoteAddress);
   });
@@ -258,12 +260,13 @@ function statusOf({ code }: NodeJS.ErrnoException): number {
   return parserStatuses.get(code ?? '') ?? 400;
 }
 
-function respondRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
+function respondRaw(socket: Socket, status: number, { errorBody, bodyHeader }: HttpServerOptions): void {
   if (!socket.writable) return void socket.destroy();
   const phrase = statusPhrases.get(status) ?? 'Error';
   const { contentType, body } = errorBody({ status, description: phrase });
+  const copied = bodyHeader === undefined ? '' : `${bodyHeader}: ${body}\r\n`;
   socket.end(
-    `HTTP/1.1 ${status} ${phrase}\r\nContent-Type: ${contentType}\r\n` +
+    `HTTP/1.1 ${status} ${phrase}\r\nContent-Type: ${contentType}\r\n${copied}` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

@@ -19,7 +19,10 @@ export interface ServiceOptions extends ProcessContext, RevocationService {
 
 export interface Service {
   /** Serves the requests of the API. */
-  readonly http: Pick<HttpServerOptions, 'onRequest' | 'onExpectation' | 'onUpgrade' | 'onMalformed' | 'onConnection'>;
+  readonly http: Pick<
+    HttpServerOptions,
+    'onRequest' | 'onExpectation' | 'onUpgrade' | 'bodyHeader' | 'onMalformed' | 'onConnection'
+  >;
   readiness(): Readiness;
   routes(): readonly RouteView[];
   assertionKeys?(): Answer | undefined;
