@@ -1,14 +1,30 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** An editor of TypeScript: the language server of the compiler, with modules that exist only in memory. */
 export type Editor = Awaited<ReturnType<typeof openEditor>>;
 
-type Result = { readonly items?: readonly { readonly label: string; readonly message: string }[] };
+interface Item {
+  readonly label: string;
+  readonly message: string;
+  readonly range: { readonly start: { readonly line: number } };
+}
 
-/** Starts the language server with the compiler options of this repository. */
-export async function openEditor() {
+type Result = { readonly items?: readonly Item[] };
+
+/**
+ * Starts the language server in a folder that has the compiler options and the packages of this repository: it reads every
+ * file of a project.
+ */
+export async function openEditor(folder: string) {
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ extends: resolve('tsconfig.json'), include: ['*.ts'] }),
+  );
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   const compiler = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url));
   const server = spawn(process.execPath, [compiler, '--lsp', '--stdio'], { stdio: ['pipe', 'pipe', 'ignore'] });
   const waiting = new Map<number, (result: Result) => void>();
@@ -36,30 +52,33 @@ export async function openEditor() {
       send({ id, method, params });
     });
   const open = (code: string): { readonly uri: string } => {
-    const uri = pathToFileURL(`test/adapters/editor-${waiting.size}.ts`).href;
+    const uri = pathToFileURL(join(folder, `module-${waiting.size}.ts`)).href;
     send({
       method: 'textDocument/didOpen',
       params: { textDocument: { uri, languageId: 'typescript', version: 1, text: code } },
     });
     return { uri };
   };
-  await request('initialize', { processId: process.pid, rootUri: pathToFileURL('.').href, capabilities: {} });
+  await request('initialize', { processId: process.pid, rootUri: pathToFileURL(folder).href, capabilities: {} });
   send({ method: 'initialized', params: {} });
   return {
-    /** Returns the names that are offered at the mark `|` of a module. */
-    complete: async (code: string): Promise<readonly string[]> => {
-      const before = code.slice(0, code.indexOf('|')).split('\n');
-      const position = { line: before.length - 1, character: before.at(-1)?.length };
-      const { items = [] } = await request('textDocument/completion', {
-        textDocument: open(code.replace('|', '')),
-        position,
-      });
-      return items.map(({ label }) => label);
+    /** Returns the names that are offered at each mark `|` of a module, which has at most one in a line. */
+    complete: (code: string): Promise<readonly (readonly string[])[]> => {
+      const textDocument = open(code.replaceAll('|', ''));
+      const marks = code.split('\n').map((text, line) => ({ line, character: text.indexOf('|') }));
+      return Promise.all(
+        marks
+          .filter(({ character }) => character >= 0)
+          .map(async (position) => {
+            const { items = [] } = await request('textDocument/completion', { textDocument, position });
+            return items.map(({ label }) => label);
+          }),
+      );
     },
-    /** Returns the messages of the errors of a module. */
-    check: async (code: string): Promise<readonly string[]> => {
+    /** Returns the errors of a module with their lines, counted from 0. */
+    check: async (code: string): Promise<readonly { readonly line: number; readonly message: string }[]> => {
       const { items = [] } = await request('textDocument/diagnostic', { textDocument: open(code) });
-      return items.map(({ message }) => message);
+      return items.map(({ message, range }) => ({ line: range.start.line, message }));
     },
     close: async () => {
       await request('shutdown', {});
