@@ -8,7 +8,7 @@ import { useTestProvider } from '../../support/test-provider.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 
 const megabyte = 1_000_000;
-const tries = 5;
+const tries = 2;
 
 const provider = await useTestProvider();
 let upstream: Awaited<ReturnType<typeof listen>>;
