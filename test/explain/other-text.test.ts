@@ -154,7 +154,7 @@ describe('arbitrary input', () => {
         const input = readInput(each.join(''));
         if (input.kind === 'unread') expect(input.problem).not.toContain(token);
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 
@@ -163,10 +163,10 @@ describe('arbitrary input', () => {
     ...parts,
     ...['authorization: "', 'Authorization=new ', 'dpop: ', "curl '", 'x: y\n', '> GET / HTTP/1.1\n', 'eyJ.eyJ.'],
     ...['\\"', '{"log":', 'https://', 'url: https://a ', 'Authorization: x\n', '"authorization: ', 'uri ', 'eyJ'],
-  ])('500 kB of %j → read', (part) => {
-    const text = part.repeat(Math.ceil(500_000 / part.length));
+  ])('300 kB of %j → read', (part) => {
+    const text = part.repeat(Math.ceil(300_000 / part.length));
     for (const each of [text, `a ${text}`, `authorization: ${text}`]) expect(readInput(each).kind).toBeTypeOf('string');
   });
 
-  it('30 MB of hexadecimal digits → read', () => expect(readInput('a'.repeat(30_000_000)).kind).toBeTypeOf('string'));
+  it('10 MB of hexadecimal digits → read', () => expect(readInput('a'.repeat(10_000_000)).kind).toBeTypeOf('string'));
 });

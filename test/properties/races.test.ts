@@ -25,8 +25,9 @@ import { configureProperties } from './settings.ts';
 configureProperties();
 
 type Race = (scheduler: Scheduler) => Promise<void>;
+const runs = Math.ceil((fc.readConfigureGlobal().numRuns ?? 0) / 4);
 /** Runs a race in many orders of its steps; a failure prints the order. */
-const inAnyOrder = (race: Race, numRuns = 100) => fc.assert(fc.asyncProperty(fc.scheduler(), race), { numRuns });
+const inAnyOrder = (race: Race, numRuns = runs) => fc.assert(fc.asyncProperty(fc.scheduler(), race), { numRuns });
 /** A moment that the scheduler chooses. */
 const moment = (scheduler: Scheduler, label: string) => scheduler.schedule(Promise.resolve(), label);
 

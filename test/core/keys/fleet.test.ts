@@ -8,7 +8,7 @@ import { quantile } from '../../../tools/shared/statistics.js';
 Error.stackTraceLimit = 0;
 
 const instances = 20;
-const tokensPerSecond = 100;
+const tokensPerSecond = 20;
 const minute = 60;
 /** Latency of the provider in seconds, minimum and maximum. */
 const latency = { least: 0.02, most: 0.1 };

@@ -162,11 +162,11 @@ describe('lifetime of tokens and cutoffs', () => {
 });
 
 it('bounds: 1,000,000 cutoffs → the next is rejected, and none is evicted', async () => {
-  const { set, parts, revocations, check } = open();
-  const batch = 10_000;
+  const store = createMemoryRevocationStore();
+  const { set, revocations, check } = open({ store });
+  const [mark, until, batch] = [encodeMark(start, 'logout'), start + 86_400, 10_000];
   for (let at = 0; at < maxRecords; at += batch) {
-    const cutoffs = Array.from({ length: batch }, (_, i) => ({ kind: 'sid', value: `s${at + i}` }) as const);
-    await parts.set(cutoffs.map((each) => ({ issuer, before: start, event: 'logout', ...each })));
+    await store.write(Array.from({ length: batch }, (_, i) => [issuer, 'sid', `s${at + i}`, mark, until] as const));
   }
   await expect(set({ value: 'one too many' })).rejects.toThrow('no other is stored');
   await expect(set({ kind: 'sid', value: 's5' })).resolves.toBeUndefined();

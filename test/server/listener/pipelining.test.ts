@@ -51,7 +51,7 @@ const expected = (count: number) => Array.from({ length: count }, (_, i) => `</$
 
 /** Waits until something holds; the time limit of the test bounds it. */
 async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await setImmediate();
+  while (!holds()) await sleep(5);
 }
 
 describe('requests that are pipelined', () => {
@@ -198,7 +198,7 @@ describe('requests that are pipelined', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  it('140 connections that never read → none is closed, and a client that pipelines and reads gets all responses', async () => {
+  it('30 connections that never read → none is closed, and a client that pipelines and reads gets all responses', async () => {
     let closed = 0;
     const seen = new Set<Socket>();
     const port = await open(
@@ -211,7 +211,7 @@ describe('requests that are pipelined', () => {
       { unreadTimeout: 600 },
     );
     const request = 'GET /0 HTTP/1.1\r\nHost: a\r\nX-Size: large\r\n\r\n';
-    for (let i = 0; i < 140; i++) (await callWithoutReading(port)).write(request.repeat(100));
+    for (let i = 0; i < 30; i++) (await callWithoutReading(port)).write(request.repeat(100));
     const socket = await call(port);
     socket.write(pipeline(500));
     expect(await readTargets(socket, 500)).toEqual(expected(500));

@@ -244,14 +244,14 @@ describe('number of calls of find', () => {
     const server = open(find, { maxOpenIssuers: 4 });
     const token = call(1);
     for (let count = 0; count < 3; count++) expect(await judge(server, token)).toBe('accepted');
-    for (let index = 0; index < 3000; index++) {
+    for (let index = 0; index < 300; index++) {
       const iss = `https://made-up-${index}.example/${'x'.repeat(2000)}`;
       expect(await judge(server, bearer(kit.token({ iss })))).toBe('invalid_issuer');
     }
-    expect(find).toHaveBeenCalledTimes(3001);
+    expect(find).toHaveBeenCalledTimes(301);
     down.add('all');
     expect(await judge(server, token)).toBe('accepted');
-    expect(find).toHaveBeenCalledTimes(3001);
+    expect(find).toHaveBeenCalledTimes(301);
     expect(fetched).toHaveLength(2);
   });
 });
@@ -364,13 +364,13 @@ describe('many tenants', () => {
     expect(await judge(server, call(1))).toBe('accepted');
   });
 
-  it('names of 2,000 tenants in tokens that are not valid → valid tokens of others cause no fetch', async () => {
-    const server = open(find, { maxOpenIssuers: 100 });
-    const tokens = Array.from({ length: 20 }, (_, index) => call(index));
+  it('names of 400 tenants in tokens that are not valid → valid tokens of others cause no fetch', async () => {
+    const server = open(find, { maxOpenIssuers: 20 });
+    const tokens = Array.from({ length: 4 }, (_, index) => call(index));
     for (let round = 0; round < 2; round++) {
       for (const token of tokens) expect(await judge(server, token)).toBe('accepted');
     }
-    for (let index = 20; index < 2020; index++) {
+    for (let index = 4; index < 404; index++) {
       const flawed = kit.flawed('invalid_signature', { iss: nameOf(index) });
       expect(await judge(server, bearer(flawed))).toBe('invalid_signature');
     }
