@@ -84,25 +84,23 @@ const probe = `
   }
 `;
 
-const esm = (path: string) => `
-  import * as auth from '${path}';
-  import { probe } from './probe.js';
-  console.log(JSON.stringify(await probe((name) => import(name), auth)));
-`;
-const commonJs = (path: string) => `
-  const auth = require('${path}');
-  const { probe } = require('./probe.js');
-  probe((name) => require(name), auth).then((found) => console.log(JSON.stringify(found)));
-`;
-
-/** Where each script has its server from. */
+/** Modules that have a server: of another copy, of another copy in a bundle, and of the copy of the application. */
 const servers = { copies: './auth/server.js', bundle: './auth-bundle.js', same: './server.js' };
+type Found = Readonly<Record<keyof typeof servers, Readonly<Record<string, unknown>>>>;
+
+/** Both load the modules of the servers one after the other, and report on each. */
+const loads = { import: 'import(name)', require: 'require(name)' };
+const script = (load: string) => `
+  const load = async (name) => ${load};
+  (async () => {
+    const { probe } = await load('./probe.js');
+    const found = {};
+    for (const [name, path] of Object.entries(${JSON.stringify(servers)})) found[name] = await probe(load, await load(path));
+    console.log(JSON.stringify(found));
+  })();
+`;
 
 let packed: PackedPackage;
-const observe = async (script: string) => {
-  const { stdout } = await run(process.execPath, [join(packed.folder, script)]);
-  return JSON.parse(stdout);
-};
 
 beforeAll(async () => {
   packed = await installPacked('two-copies');
@@ -120,49 +118,57 @@ beforeAll(async () => {
   });
   await bundle.write({ file: join(folder, 'auth-bundle.js'), format: 'esm', codeSplitting: false });
   await bundle.close();
-  for (const [name, path] of Object.entries(servers)) {
-    await write(`${name}.js`, esm(path));
-    await write(`${name}.cjs`, commonJs(path));
-  }
 });
 
-describe.each(['copies.js', 'copies.cjs', 'bundle.js', 'bundle.cjs'])('a server of another copy, %s', (script) => {
-  let found: Record<string, unknown>;
+describe.each(Object.entries(loads))('loaded by %s', (by, load) => {
+  let all: Found;
   beforeAll(async () => {
-    found = await observe(script);
+    await packed.write(`${by}.cjs`, script(load));
+    const { stdout } = await run(process.execPath, [join(packed.folder, `${by}.cjs`)]);
+    all = JSON.parse(stdout);
   });
 
-  it('every function that takes a server → TypeError that names two copies and how to find them', () => {
-    const outcomes = Object.entries(found['takers'] as Record<string, string>); // as the probe writes it
-    expect(outcomes).toHaveLength(18);
-    for (const [taker, outcome] of outcomes) {
-      expect(outcome, taker).toMatch(/^TypeError: \w+: .*two copies.*`npm ls portcullis`/);
-      expect(outcome, taker).toContain(taker.split(' ').at(-1));
-    }
-  });
+  describe.each(['copies', 'bundle'] as const)('a server of another copy, %s', (name) => {
+    let found: Found[typeof name];
+    beforeAll(() => {
+      found = all[name];
+    });
 
-  it('no token → the handler does not run', () => expect(found['noToken']).toMatch(/^TypeError: createProtect: /));
+    it('every function that takes a server → TypeError that names two copies and how to find them', () => {
+      const outcomes = Object.entries(found['takers'] as Record<string, string>); // as the probe writes it
+      expect(outcomes).toHaveLength(18);
+      for (const [taker, outcome] of outcomes) {
+        expect(outcome, taker).toMatch(/^TypeError: \w+: .*two copies.*`npm ls portcullis`/);
+        expect(outcome, taker).toContain(taker.split(' ').at(-1));
+      }
+    });
 
-  it('a server of this copy that returns results of the other: access → 500, a refusal → 401', () =>
-    expect(found).toMatchObject({ foreignAccess: '500 null', foreignRefusal: expect.stringMatching(/^401 Bearer /) }));
+    it('no token → the handler does not run', () => expect(found['noToken']).toMatch(/^TypeError: createProtect: /));
 
-  it('each copy alone → admits with a token, refuses without', () =>
-    expect(found).toMatchObject({ own: '200 null', insideAuth: expect.stringMatching(/^401 Bearer /) }));
+    it('a server of this copy that returns results of the other: access → 500, a refusal → 401', () =>
+      expect(found).toMatchObject({
+        foreignAccess: '500 null',
+        foreignRefusal: expect.stringMatching(/^401 Bearer /),
+      }));
 
-  it('AccessError of the other copy, thrown by a handler or a schema → that refusal', () => {
-    expect(found).toMatchObject({
-      recognised: [true, 'missing_credentials'],
-      thrown: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
-      bySchema: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
+    it('each copy alone → admits with a token, refuses without', () =>
+      expect(found).toMatchObject({ own: '200 null', insideAuth: expect.stringMatching(/^401 Bearer /) }));
+
+    it('AccessError of the other copy, thrown by a handler or a schema → that refusal', () => {
+      expect(found).toMatchObject({
+        recognised: [true, 'missing_credentials'],
+        thrown: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
+        bySchema: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
+      });
     });
   });
-});
 
-it.each(['same.js', 'same.cjs'])('one copy, imported and required, %s → its servers are accepted', async (script) => {
-  const { takers, noToken } = await observe(script);
-  expect(noToken).toMatch(/^401 Bearer /);
-  expect(Object.values(takers).filter((outcome) => outcome !== 'created')).toMatchObject([
-    'refused',
-    { name: 'AccessError' },
-  ]);
+  it('one copy → its servers are accepted', () => {
+    const { takers, noToken } = all.same;
+    expect(noToken).toMatch(/^401 Bearer /);
+    expect(Object.values(takers as object).filter((outcome) => outcome !== 'created')).toMatchObject([
+      'refused',
+      { name: 'AccessError' },
+    ]);
+  });
 });
