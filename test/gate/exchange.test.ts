@@ -5,7 +5,6 @@ import { pathToFileURL } from 'node:url';
 import { decodeJwt } from 'jose';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readExchangeOptions } from '../../src/gate/exchanges.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { useFolder } from '../support/folder.ts';
 import { gateEdgeFiles, gateEdgeNames, type RecordingUpstream, useUpstream } from '../support/gate-edge.ts';
@@ -13,6 +12,7 @@ import { type OpenedGate, openGate, useGate } from '../support/gate-process.ts';
 import { openRaw, send } from '../support/http-client.ts';
 import { needs } from '../support/programs.ts';
 import { edges, startEdge } from '../support/proxy-server.ts';
+import { problemsOf } from '../support/read-rules.ts';
 import { useTestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
@@ -432,10 +432,6 @@ describe('errors at load', () => {
     },
     exchanges: { orders: { issuer: 'main', clientId: 'gate', clientSecretFile: 's', audience: 'o' } },
     rules: [{ id: 'orders', path: '/**', issuers: ['main'], exchange: 'orders' }],
-  };
-  const problemsOf = (document: object) => {
-    const result = readRules({ name: 'rules.json', text: JSON.stringify(document) });
-    return result.kind === 'rules' ? [] : result.problems.map(({ message }) => message);
   };
   const [rule] = base.rules;
   const withRule = (members: object, top: object = {}) => ({ ...base, ...top, rules: [{ ...rule, ...members }] });

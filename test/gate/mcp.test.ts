@@ -4,13 +4,12 @@ import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { lastHeaders, useUpstream } from '../support/gate-edge.ts';
 import { openGate, useGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { openService } from '../support/open-service.ts';
-import { readValidRules } from '../support/read-rules.ts';
+import { problemsOf, readValidRules } from '../support/read-rules.ts';
 import { stall } from '../support/stall.ts';
 import { type TestProvider, useTestProvider } from '../support/test-provider.ts';
 import { open } from './proxied.ts';
@@ -213,11 +212,6 @@ describe('as the proxy', async () => {
 
 const issuer = createTestIssuer();
 const issuers = { staff: { issuer: 'https://id.example/', audience: 'orders' } };
-const parse = (rule: object, members: object = {}) =>
-  readRules({
-    name: 'rules.json',
-    text: JSON.stringify({ issuers, ...members, rules: [{ id: 'a', path: '/**', ...rule }] }),
-  });
 
 describe('beside a proxy, with trustHeaders', () => {
   async function decide(headers: Readonly<Record<string, string>>, { scope = 'files:read', method = 'POST' } = {}) {
@@ -327,9 +321,9 @@ it.each<readonly [string, object, object, string]>([
     { upstreams: { one: 'http://127.0.0.1:1' } },
     'Remove "trustHeaders"',
   ],
-])('rules with %s → an error', async (_name, rule, members, message) => {
-  const read = await parse(rule, members);
-  expect(read.kind === 'problems' ? read.problems.map((each) => each.message).join(' ') : '').toContain(message);
+])('rules with %s → an error', (_name, rule, members, message) => {
+  const rules = [{ id: 'a', path: '/**', ...rule }];
+  expect(problemsOf({ issuers, ...members, rules }).join(' ')).toContain(message);
 });
 
 describe('startup', () => {

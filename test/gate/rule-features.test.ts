@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { createResourceServer } from '../../src/core/resource-server/resource-server.ts';
 import { createGate } from '../../src/gate/gate.ts';
-import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { readValidRules } from '../support/read-rules.ts';
+import { problemsOf, readValidRules } from '../support/read-rules.ts';
 
 const issuer = createTestIssuer();
 const issuers = { staff: { issuer: 'https://id.example/', audience: 'orders' } };
-
-/** Messages of a file with these rules and other members. */
-async function problemsOf(rules: readonly object[], members: object = {}): Promise<readonly string[]> {
-  const read = await readRules({ name: 'rules.json', text: JSON.stringify({ issuers, ...members, rules }) });
-  return read.kind === 'problems' ? read.problems.map(({ message }) => message) : [];
-}
 
 interface Sample {
   readonly method?: string;
@@ -65,8 +58,8 @@ describe('named segments and labels', () => {
     [{ path: '/', hosts: ['{a}.example:8443'] }, 'Item 1 of "hosts" is not valid.'],
     [{ path: '/{a}', hosts: ['{a}.example'] }, '{a} is in the path and in a host.'],
     [{ path: '/', claims: [{ claim: 't', equals: 'x' }] }, '"claims" was removed. Write "when", as in "token.tenant'],
-  ])('%j → %s', async (rule, message) => {
-    const problems = await problemsOf([{ id: 'a', access: 'open', ...rule }]);
+  ])('%j → %s', (rule, message) => {
+    const problems = problemsOf({ issuers, rules: [{ id: 'a', access: 'open', ...rule }] });
     expect(problems).toContainEqual(expect.stringContaining(message));
   });
 });
@@ -96,8 +89,9 @@ describe('upstreams and prefixes', () => {
     [{ cors: { origins: ['*'], credentials: true } }, {}, '"cors" is not valid.'],
     [{ cors: { origins: ['*', 'https://a'] } }, {}, '"cors" is not valid.'],
     [{ cors: { origins: ['https://a/path'] } }, {}, 'Item 1 of "origins" is not valid.'],
-  ])('%j with %j → %s', async (rule, members, message) => {
-    const problems = await problemsOf([{ id: 'a', path: '/x', access: 'open', ...rule }], members);
+  ])('%j with %j → %s', (rule, members, message) => {
+    const rules = [{ id: 'a', path: '/x', access: 'open', ...rule }];
+    const problems = problemsOf({ issuers, ...members, rules });
     expect(problems).toContainEqual(expect.stringContaining(message));
   });
 
