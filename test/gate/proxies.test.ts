@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { listen, stop } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { useFolder } from '../support/folder.ts';
-import { gateEdgeNames, startGateEdge, useUpstream } from '../support/gate-edge.ts';
+import { gateEdgeNames, lastLines, startGateEdge, useUpstream } from '../support/gate-edge.ts';
 import { openGate, useGate } from '../support/gate-process.ts';
 import { type Answer, type RequestOptions, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
@@ -51,17 +51,6 @@ const call = (edge: ProxyServer, path: string, options: RequestOptions = {}): Pr
 
 const bearer = (value: string): readonly string[] => ['Authorization', `Bearer ${value}`];
 const proven = (url: string): readonly string[] => Object.entries(client.headers(bound, { url })).flat();
-
-/** The header lines of the last request at the upstream, by the name that CGI would give them. */
-function lastHeaders(): ReadonlyMap<string, readonly string[]> {
-  const { rawHeaders = [] } = upstream.received.at(-1) ?? {};
-  const found = new Map<string, string[]>();
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = (rawHeaders[i] ?? '').toLowerCase().replace(/[^a-z0-9]/g, '-');
-    found.set(name, [...(found.get(name) ?? []), rawHeaders[i + 1] ?? '']);
-  }
-  return found;
-}
 
 async function countDecisions(): Promise<number> {
   const counts = (await gate.metrics()).matchAll(/^portcullis_requests_total\{.*\} (\d+)$/gm);
@@ -130,7 +119,7 @@ for (const name of gateEdgeNames) {
       const { status } = await call(edge, '/orders/a%20b?x=%2F..', { headers: bearer(token) });
       expect(status).toBe(200);
       expect(upstream.received.at(-1)).toMatchObject({ method: 'GET', target: '/orders/a%20b?x=%2F..' });
-      const headers = lastHeaders();
+      const headers = lastLines(upstream);
       expect(headers.get('x-auth-client')).toEqual(['shop']);
       expect(headers.get('x-auth-scope')).toEqual(['read:messages']);
       expect(headers.get('x-auth-issuer')).toEqual([provider.issuer]);
@@ -142,7 +131,7 @@ for (const name of gateEdgeNames) {
       const { status } = await call(edge, '/orders/1', {
         headers: [...bearer(large), 'X-Padding', 'z'.repeat(12_288)],
       });
-      expect([status, lastHeaders().get('x-padding')?.[0]?.length]).toEqual([200, 12_288]);
+      expect([status, lastLines(upstream).get('x-padding')?.[0]?.length]).toEqual([200, 12_288]);
     });
 
     it('a body reaches the upstream, and the rule depends on the method', async () => {
@@ -165,8 +154,8 @@ for (const name of gateEdgeNames) {
       if (status !== 200) return; // the proxy refuses such a request itself
       const { rawHeaders } = upstream.received.at(-1) ?? { rawHeaders: [] };
       expect(rawHeaders.join('\n')).not.toContain('203.0.113.9');
-      expect(lastHeaders().get('x-forwarded-proto')).toEqual(['https']);
-      expect(lastHeaders().get('x-forwarded-for')).toEqual(['127.0.0.1']);
+      expect(lastLines(upstream).get('x-forwarded-proto')).toEqual(['https']);
+      expect(lastLines(upstream).get('x-forwarded-for')).toEqual(['127.0.0.1']);
     });
 
     it.each(disguises)('client sends %s → none of it arrives', async (_what, headers) => {
@@ -179,7 +168,7 @@ for (const name of gateEdgeNames) {
         const { status } = await call(edge, path, { headers: [...headers, ...credentials] });
         // A proxy may refuse such a request by itself.
         if (status !== 200) continue;
-        const arrived = identityNames.flatMap((each) => lastHeaders().get(each) ?? []);
+        const arrived = identityNames.flatMap((each) => lastLines(upstream).get(each) ?? []);
         expect(arrived).not.toContain('admin');
       }
       expect(upstream.received.length).toBeGreaterThan(before);
@@ -259,7 +248,7 @@ for (const name of gateEdgeNames) {
       const before = upstream.received.length;
       await call(edge, String(target), { headers: ['Host', String(host)] });
       for (const { target: path } of upstream.received.slice(before)) {
-        expect([path, lastHeaders().get('host')]).toEqual(['/public/x', [`localhost:${edge.port}`]]);
+        expect([path, lastLines(upstream).get('host')]).toEqual(['/public/x', [`localhost:${edge.port}`]]);
       }
     });
 
@@ -282,8 +271,8 @@ for (const name of gateEdgeNames) {
 
     it('report mode → credentials are forwarded, and no request is refused', async () => {
       expect(await call(edge, '/watched', { headers: bearer(token) })).toMatchObject({ status: 200 });
-      expect(lastHeaders().get('authorization')).toEqual([`Bearer ${token}`]);
-      expect((lastHeaders().get('x-auth-client') ?? ['']).join('')).toBe('');
+      expect(lastLines(upstream).get('authorization')).toEqual([`Bearer ${token}`]);
+      expect((lastLines(upstream).get('x-auth-client') ?? ['']).join('')).toBe('');
       await gate.findLog(({ would_refuse: why }) => why === 'insufficient_scope');
     });
 
@@ -393,7 +382,7 @@ describe('nginx on the default port', needs('nginx'), () => {
     for (const host of ['localhost', 'localhost:443']) {
       const headers = ['Host', host, ...proven('https://localhost/private')];
       expect(await call(edge, '/private', { headers })).toMatchObject({ status: 200 });
-      expect([lastHeaders().get('host'), lastHeaders().get('x-forwarded-host')]).toEqual([
+      expect([lastLines(upstream).get('host'), lastLines(upstream).get('x-forwarded-host')]).toEqual([
         ['localhost'],
         ['localhost'],
       ]);

@@ -59,6 +59,17 @@ export function lastHeaders({ received }: RecordingUpstream): Readonly<Record<st
   return headers;
 }
 
+/** The lines of each header of the last request, by the name that CGI would give it. */
+export function lastLines({ received }: RecordingUpstream): ReadonlyMap<string, readonly string[]> {
+  const { rawHeaders = [] } = received.at(-1) ?? {};
+  const found = new Map<string, string[]>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase().replace(/[^a-z0-9]/g, '-');
+    found.set(name, [...(found.get(name) ?? []), rawHeaders[at + 1] ?? '']);
+  }
+  return found;
+}
+
 /** Starts an upstream on a loopback port. Default: a free one. */
 export async function startRecordingUpstream(chosenPort = 0) {
   const received: Received[] = [];
