@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { resumeKeySet } from '../../../src/core/keys/key-set.ts';
 import type { KeySetEvent } from '../../../src/core/keys/key-set-options.ts';
 import { createKeySetPool } from '../../../src/core/keys/key-set-pool.ts';
@@ -18,14 +18,8 @@ interface Place {
   readonly insecure?: boolean;
 }
 
-const closers: (() => void)[] = [];
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  for (const close of closers.splice(0)) close();
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
 const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
 
 /** A pool with providers in memory, and a record of its calls. */
@@ -62,7 +56,7 @@ function startPool(maxOpen: number) {
       };
     },
   });
-  closers.push(() => pool.close());
+  onTestFinished(() => pool.close());
   const nameOf = (index: number | string): string => `https://tenant-${index}.test/`;
   const keysOf = (index: number | string) => pool.keysOf(nameOf(index), { issuer: nameOf(index) });
   /** As a request does whose token names the issuer: looks the key up, fetches, looks it up again. */

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import { openBackchannelLogout } from '../../../src/core/revocation/logout/backchannel-logout.ts';
 import { createMemoryRevocationStore } from '../../../src/core/revocation/memory-store.ts';
@@ -15,15 +15,11 @@ import { startTestRedis } from '../../support/redis.ts';
 const issuer = 'https://idp.example/';
 /** Time of the provider, in seconds. */
 const start = 1_800_000_000;
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  vi.restoreAllMocks();
-  for (const close of closers.splice(0).reverse()) await close();
-});
+afterEach(() => void vi.restoreAllMocks());
 
 function open(options: RevocationsOptions) {
   const revocations = createRevocations(options);
-  closers.push(() => revocations.close());
+  onTestFinished(() => void revocations.close());
   const parts = readRevocations('test', revocations);
   const reasonOf = (claims: object) =>
     parts.check({ iss: issuer, sub: 'ann', exp: start + 600, iat: start - 1, ...claims })?.reason;
@@ -68,7 +64,7 @@ describe('clocks of instances and of Redis', needs('redis-server'), () => {
     'instances %s of Redis → a cutoff outlives its tokens, also for an instance that starts later',
     async (_title, difference) => {
       const redis = await startTestRedis();
-      closers.push(() => redis.stop());
+      onTestFinished(async () => void (await redis.stop()));
       const now = () => Date.now() / 1000 + difference;
       const openOne = async () => {
         const store = await createRedisRevocationStore(redis.url);

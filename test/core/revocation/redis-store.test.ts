@@ -1,5 +1,5 @@
 import { createClient } from '@redis/client';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { encodeMark } from '../../../src/core/revocation/record.ts';
 import { createRedisRevocationStore } from '../../../src/core/revocation/redis-store.ts';
 import { createRevocations, readRevocations } from '../../../src/core/revocation/revocations.ts';
@@ -10,17 +10,12 @@ import { addDocumentedUser, startTestRedis } from '../../support/redis.ts';
 import { stall } from '../../support/stall.ts';
 
 const issuer = 'https://idp.example/';
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
 /** One instance. Its time limit is long, as the machine may be busy. */
 async function open(target: Parameters<typeof createRedisRevocationStore>[0], stale: 'accept' | 'refuse' = 'accept') {
   const states: string[] = [];
   const store = await createRedisRevocationStore(target, { timeout: 10, onConnection: (state) => states.push(state) });
   const revocations = createRevocations({ store, stale });
-  closers.push(() => revocations.close());
+  onTestFinished(() => void revocations.close());
   const { check } = readRevocations('test', revocations);
   const now = Math.floor(Date.now() / 1000);
   const refuses = (sub: string): boolean => {
@@ -39,7 +34,7 @@ async function instance(...target: Parameters<typeof open>) {
 
 async function redis(...flags: readonly string[]) {
   const started = await startTestRedis({ flags });
-  closers.push(() => started.stop());
+  onTestFinished(async () => void (await started.stop()));
   return started;
 }
 
@@ -117,14 +112,6 @@ describe('a store in Redis', needs('redis-server'), () => {
     expect(fresh.refuses('user-1199')).toBe(true);
   });
 
-  it('FLUSHALL while connected → written back', async () => {
-    const server = await redis();
-    const one = await instance(server.url);
-    await one.revoke('ann');
-    await server.command('FLUSHALL');
-    await until(async () => (await server.command('HLEN', 'portcullis:revocation:{all}:records')).startsWith(':1\r'));
-  });
-
   it('Redis hangs → noticed, and what was written meanwhile arrives with the snapshot', async () => {
     const server = await redis();
     const one = await instance(server.url);
@@ -141,7 +128,7 @@ describe('a store in Redis', needs('redis-server'), () => {
     const one = await instance((await redis()).url);
     const real = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => real() + 10_000);
-    closers.push(() => clock.mockRestore());
+    onTestFinished(() => void clock.mockRestore());
     expect(one.revocations.status().secondsWithoutContact).toBeGreaterThan(5);
     await until(() => one.revocations.status().secondsWithoutContact < 5);
     expect(one.states).toEqual(['up']);
@@ -168,7 +155,7 @@ describe('a store in Redis', needs('redis-server'), () => {
     const client = createClient({ url });
     client.on('error', () => undefined);
     await client.connect();
-    closers.push(() => client.close());
+    onTestFinished(async () => void (await client.close()));
     const [first, second] = [await instance(client), await instance(url)];
     await second.revoke('ann');
     await until(() => first.refuses('ann'));
@@ -188,7 +175,7 @@ describe('another writer in Redis', needs('redis-server'), () => {
     const { url } = await redis();
     const client = createClient({ url });
     await client.on('error', () => undefined).connect();
-    closers.push(() => client.close());
+    onTestFinished(async () => void (await client.close()));
     return { url, command: (...words: readonly string[]) => client.sendCommand([...words]).catch(String) };
   };
 
@@ -340,7 +327,7 @@ describe('another writer in Redis', needs('redis-server'), () => {
 describe('groups of Redis', needs('redis-server', 'redis-sentinel'), () => {
   it('sentinels: a failover → cutoffs of before and after apply everywhere', async () => {
     const group = await startSentinels();
-    closers.push(() => group.stop());
+    onTestFinished(async () => void (await group.stop()));
     const [first, second] = [await instance(group.url), await instance(group.url)];
     await first.revoke('before');
     await until(() => second.refuses('before'));
@@ -358,7 +345,7 @@ describe('groups of Redis', needs('redis-server', 'redis-sentinel'), () => {
 
   it('a cluster → cutoffs apply everywhere', async () => {
     const group = await startCluster();
-    closers.push(() => group.stop());
+    onTestFinished(async () => void (await group.stop()));
     const [first, second] = [await instance(group.url), await instance(group.url)];
     await first.revoke('ann');
     await until(() => second.refuses('ann'));

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { RevocationStore } from '../../../../src/core/revocation/record.ts';
 import { createRevocations, readRevocations } from '../../../../src/core/revocation/revocations.ts';
 import { openSignals, type Signals } from '../../../../src/core/revocation/signals/receiver.ts';
@@ -11,10 +11,6 @@ export const issuer = 'https://idp.example/';
 export const authorization = 'Bearer pushed-secret';
 export const user = { format: 'iss_sub', iss: issuer, sub: 'ann' };
 export const session = { format: 'opaque', id: 's1' };
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
 
 interface Options extends Partial<StreamOptions> {
   readonly store?: RevocationStore;
@@ -26,7 +22,7 @@ interface Options extends Partial<StreamOptions> {
 /** Starts a transmitter that is stopped after the test. */
 export async function start(path?: string): Promise<TestTransmitter> {
   const transmitter = await startTransmitter(path);
-  closers.push(() => transmitter.stop());
+  onTestFinished(() => transmitter.stop());
   return transmitter;
 }
 
@@ -49,7 +45,7 @@ export function receive(
     parts,
     now,
   );
-  closers.push(() => signals.close());
+  onTestFinished(() => void signals.close());
   const post = async (
     token: string,
     headers: Readonly<Record<string, string>> = {},
