@@ -2,48 +2,27 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures, type Reason } from '../../src/core/failures.ts';
 import { type Answer, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
-import type { LogLine } from '../support/service-process.ts';
 import { useTestProvider } from '../support/test-provider.ts';
+import { findVariant, openVariant } from '../support/variant-service.ts';
 
 const client = createDpopClient();
 const metadataPath = '/.well-known/oauth-protected-resource';
 
 const provider = await useTestProvider();
 /** An access token that is bound to no key. */
-let free: string;
+const free = await provider.sign();
 /** One that is bound to the key of the client. */
-let bound: string;
+const bound = await provider.sign({ cnf: { jkt: client.jkt } });
 
-beforeAll(async () => {
-  free = await provider.sign();
-  bound = await provider.sign({ cnf: { jkt: client.jkt } });
-});
-
-afterAll(async () => client.close());
-
-type Environment = Readonly<Record<string, string>>;
-type VariantName = 'a' | 'b';
-
-function openVariant(variant: VariantName, environment: Environment): Promise<OpenedService> {
-  const [domain, audience] = variant === 'a' ? ['IDP_DOMAIN', 'IDP_AUDIENCE'] : ['IdpDomain', 'IdpApiIdentifier'];
-  return openService({
-    environment: {
-      VARIANT: variant,
-      [domain]: provider.domain,
-      [audience]: provider.audience,
-      NODE_EXTRA_CA_CERTS: provider.caFile,
-      ...environment,
-    },
-  });
-}
+afterAll(() => client.close());
 
 /** Starts one service for the tests of a block, and stops it after them. */
-function useService(variant: VariantName, environment: () => Environment): () => OpenedService {
+function useService(variant: 'a' | 'b', environment: Readonly<Record<string, string>>): () => OpenedService {
   let service: OpenedService;
   beforeAll(async () => {
-    service = await openVariant(variant, environment());
+    service = await openVariant(findVariant(variant), provider, environment);
     await passStart();
   });
   afterAll(() => service?.stop());
@@ -53,9 +32,8 @@ function useService(variant: VariantName, environment: () => Environment): () =>
 const at = (service: OpenedService, path = '/api/private'): string => `${service.url}${path}`;
 
 /** The log line of a refused request. */
-function findLine(service: OpenedService, { id }: Answer): Promise<LogLine> {
-  return service.findLog((line) => line.event === 'request' && line['id'] === id);
-}
+const findLine = (service: OpenedService, { id }: Answer) =>
+  service.findLog((line) => line.event === 'request' && line['id'] === id);
 
 /** The challenge of one scheme, spelled out apart from the code under test. */
 function spellChallenge(service: OpenedService, scheme: 'Bearer' | 'DPoP', facts: ChallengeFacts = {}): string {
@@ -82,7 +60,7 @@ describe.each([
   ['allowed', {}, [200, 200], /^Bearer realm=.*, DPoP realm=/],
   ['required', { DPOP_REQUIRED: 'true' }, [401, 200], /^DPoP realm=(?!.*Bearer)/],
 ] as const)('DPoP %s', (_mode, environment, expected, challenge) => {
-  const service = useService('a', () => environment);
+  const service = useService('a', environment);
 
   it('a free token as Bearer, and a bound one with its proof → those that are accepted; none → their schemes', async () => {
     const url = at(service());
@@ -97,10 +75,10 @@ describe.each([
 
 describe('DPOP_NONCE=required', () => {
   const secret = randomUUID() + randomUUID();
-  const nonces = (value: string) => () => ({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: value });
-  const first = useService('a', nonces(secret));
-  const second = useService('a', nonces(secret));
-  const bare = useService('b', () => ({ DPOP_ENABLED: 'true', ...nonces(secret)() }));
+  const nonces = { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secret };
+  const first = useService('a', nonces);
+  const second = useService('a', nonces);
+  const bare = useService('b', { DPOP_ENABLED: 'true', ...nonces });
 
   const ask = (service: OpenedService, nonce?: string, jti?: string): Promise<Answer> => {
     const url = at(service);
@@ -148,7 +126,7 @@ describe('DPOP_NONCE=required', () => {
 });
 
 describe('DPOP_ALGORITHMS', () => {
-  const openedFull = useService('a', () => ({ DPOP_ALGORITHMS: 'ES384,EdDSA' }));
+  const openedFull = useService('a', { DPOP_ALGORITHMS: 'ES384,EdDSA' });
 
   const ask = async (signer: DpopClient): Promise<Answer> => {
     const url = at(openedFull());

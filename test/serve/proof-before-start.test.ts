@@ -1,10 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { findFreePort } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
 import { startTestProvider } from '../support/test-provider.ts';
+import { findVariant, openVariant } from '../support/variant-service.ts';
 
 /** Starts a provider and a client with a bound token. `start` opens a service before them. */
 async function open() {
@@ -12,10 +13,7 @@ async function open() {
   const client = createDpopClient();
   onTestFinished(async () => void (await Promise.all([provider.close(), client.close()])));
   const start = async (environment: Readonly<Record<string, string>>): Promise<OpenedService> => {
-    const { domain: IDP_DOMAIN, audience: IDP_AUDIENCE, caFile: NODE_EXTRA_CA_CERTS } = provider;
-    const service = await openService({
-      environment: { IDP_DOMAIN, IDP_AUDIENCE, NODE_EXTRA_CA_CERTS, ...environment },
-    });
+    const service = await openVariant(findVariant('a'), provider, environment);
     onTestFinished(() => void service.stop());
     return service;
   };

@@ -1,47 +1,31 @@
-import { createHash, randomUUID } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createDpopClient } from '../support/dpop-client.ts';
 import { type Answer, send } from '../support/http-client.ts';
-import { type OpenedService, openService } from '../support/open-service.ts';
+import type { OpenedService } from '../support/open-service.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+import { useTestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
+import { bearer, findVariant, openVariant } from '../support/variant-service.ts';
 import { words } from '../support/words.ts';
 
-const proofKeys = await generateKeyPair('ES256');
-const proofJwk = await exportJWK(proofKeys.publicKey);
-
-let provider: TestProvider;
-let certificates: TestCertificates;
-let free: string;
-let bound: string;
+const client = createDpopClient();
+const provider = await useTestProvider();
+const certificates = await createTestCertificates();
+const free = await provider.sign();
+const bound = await provider.sign({ cnf: { jkt: client.jkt } });
 let first: OpenedService;
 let second: OpenedService;
 
 beforeAll(async () => {
-  [provider, certificates] = await Promise.all([startTestProvider(), createTestCertificates()]);
-  free = await provider.sign();
-  bound = await provider.sign({ cnf: { jkt: await calculateJwkThumbprint(proofJwk) } });
   [first, second] = await Promise.all([startInstance(), startInstance()]);
 });
-
-afterAll(async () => {
-  await Promise.all([first, second].map((instance) => instance?.stop()));
-  await provider?.close();
-});
+afterAll(() => Promise.all([first, second].map((instance) => instance?.stop())));
 
 async function startInstance(): Promise<OpenedService> {
-  const service = await openService({
-    environment: {
-      IDP_DOMAIN: provider.domain,
-      IDP_AUDIENCE: provider.audience,
-      NODE_EXTRA_CA_CERTS: provider.caFile,
-      TRUST_PROXY: '127.0.0.1',
-    },
-  });
+  const service = await openVariant(findVariant('a'), provider, { TRUST_PROXY: '127.0.0.1' });
   await service.findLog(({ event }) => event === 'keys_fetched');
   await passStart();
   return service;
@@ -60,17 +44,13 @@ async function call(
   return { status, challenge: headers.get('www-authenticate'), body };
 }
 
-const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
-
 /** The headers of a call with the bound token and a fresh proof for a URL. */
-async function dpop(htu: string): Promise<readonly [string, string, string, string]> {
-  const ath = createHash('sha256').update(bound).digest('base64url');
-  const proof = await new SignJWT({ htm: 'GET', htu, ath, jti: randomUUID() })
-    .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk: proofJwk })
-    .setIssuedAt()
-    .sign(proofKeys.privateKey);
-  return ['Authorization', `DPoP ${bound}`, 'DPoP', proof];
-}
+const dpop = (url: string): readonly string[] => [
+  'Authorization',
+  `DPoP ${bound}`,
+  'DPoP',
+  client.prove(bound, { url }),
+];
 
 async function countRequests(instance: OpenedService): Promise<number> {
   const { body } = await call(instance.adminUrl ?? '', { path: '/metrics' });
@@ -132,9 +112,9 @@ for (const name of proxyNames) {
 
     it.each([
       ['two Authorization headers', () => [...bearer(free), ...bearer(free)]],
-      ['two proofs', async () => [...(await dpop(at('/api/private'))), ...(await dpop(at('/api/private'))).slice(2)]],
+      ['two proofs', () => [...dpop(at('/api/private')), ...dpop(at('/api/private')).slice(2)]],
     ])('%s → refused', async (_, headers) => {
-      const { status } = await call(edge.origin, { path: '/gate/api/private', headers: await headers() });
+      const { status } = await call(edge.origin, { path: '/gate/api/private', headers: headers() });
       expect([400, 401]).toContain(status);
     });
 
@@ -149,13 +129,13 @@ for (const name of proxyNames) {
 
     it('proof for the external URL → 200, at every call', async () => {
       for (let i = 0; i < 4; i++) {
-        const headers = await dpop(at('/api/private'));
+        const headers = dpop(at('/api/private'));
         expect(await call(edge.origin, { path: '/gate/api/private?q=%20a', headers })).toMatchObject({ status: 200 });
       }
     });
 
     it('proof for the external URL over HTTP/2 → 200', async () => {
-      const [, authorization, , proof] = await dpop(at('/api/private'));
+      const [, authorization = '', , proof = ''] = dpop(at('/api/private'));
       const session = connectHttp2(edge.origin, { ca: certificates.ca });
       const stream = session.request({
         ':path': '/gate/api/private',
@@ -184,7 +164,7 @@ for (const name of proxyNames) {
         expect(await call(edge.origin, { path, headers: [...disguise, ...bearer(free)] })).toMatchObject({
           status: 200,
         });
-        const headers = await dpop(at('/api/private'));
+        const headers = dpop(at('/api/private'));
         expect(await call(edge.origin, { path, headers: [...disguise, ...headers] })).toMatchObject({ status: 200 });
       });
     });
@@ -199,7 +179,7 @@ for (const name of proxyNames) {
     });
 
     it('proof sent again and again, memory store → 200 once at each instance', async () => {
-      const headers = await dpop(at('/api/private'));
+      const headers = dpop(at('/api/private'));
       const answers: Awaited<ReturnType<typeof call>>[] = [];
       for (let i = 0; i < 6; i++) answers.push(await call(edge.origin, { path: '/gate/api/private', headers }));
       const refused = answers.filter(({ status }) => status !== 200);
