@@ -62,6 +62,7 @@ describe('claims', () => {
 
   it('combined policies without a schema → the claims that the server gives', async () => {
     const either = anyOf({ scopes: ['read'] }, allOf({ permissions: ['read'] }, { acr: 'gold' }));
+    expectTypeOf(either).toExtend<Policy>();
     createFetchProtect(lenient)(either, (_, { claims }) =>
       Response.json(expectTypeOf(claims).toEqualTypeOf<RegisteredClaims>()),
     );

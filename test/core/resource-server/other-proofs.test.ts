@@ -24,7 +24,6 @@ import type { TrustedIssuer } from '../../../src/core/resource-server/issuers/tr
 import type { ResourceServerOptions } from '../../../src/core/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../../src/core/token/claims.ts';
-import type { IsRevoked } from '../../../src/core/token/withdrawal.ts';
 import { loadLibraries, muteNotices } from '../../../src/dev/provider/libraries.ts';
 import { exportJwk, makeSigningKey } from '../../../src/dev/provider/signing-key.ts';
 import { createTestIssuer } from '../../../src/testing/index.ts';
@@ -110,24 +109,6 @@ describe('tokens that are bound to a client certificate (RFC 8705)', () => {
   it('a header without a trusted sender → TypeError at creation', () =>
     expect(() => createResourceServer({ issuers, audience, clientCertificate: 'header' })).toThrow(/trustProxy/));
 });
-
-it.each(['jti', 'sub', 'kid'] as const)(
-  'isRevoked: by %s: a token that was admitted is refused, and admitted again',
-  async (kind) => {
-    let revoked: unknown;
-    const isRevoked: IsRevoked = ({ claims, kid }) => ({ ...claims, kid })[kind] === revoked;
-    const call = await serve({ issuers, audience, isRevoked });
-    const headers = issuer.headers({ sub: 'mallory', jti: 'one' });
-    expect(await call(headers)).toEqual([200, 'mallory']);
-    revoked = { jti: 'one', sub: 'mallory', kid: issuer.kid }[kind];
-    expect(await call(headers)).toEqual([401, 'revoked_token']);
-    expect(await call(issuer.headers({ sub: 'alice' }))).toEqual(
-      kind === 'kid' ? [401, 'revoked_token'] : [200, 'alice'],
-    );
-    revoked = 'nobody';
-    expect(await call(headers)).toEqual([200, 'mallory']);
-  },
-);
 
 describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662)', () => {
   const clientSecret = 'a secret of the resource server, 1:%+';
@@ -348,16 +329,6 @@ describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662
     const call = await serve({ issuers: [], introspection: introspect(), ...lenient });
     expect(await call({ authorization: `Bearer ${token}` })).toEqual([401, 'bound_token_as_bearer']);
     expect(await call({ ...client.headers({ url: call.url, token }) })).toEqual([200, 'app']);
-  });
-
-  it('with JWTs of the same resource server, which are verified by their signature', async () => {
-    const both = [issuer, { issuer: idpIssuer, keys: issuer.keys }];
-    const introspection = introspect();
-    const call = await serve({ issuers: both, introspection, ...lenient });
-    const headers = { authorization: `Bearer ${await getToken()}` };
-    expect(await call(issuer.headers({ sub: 'alice' }))).toEqual([200, 'alice']);
-    expect(await call(headers)).toEqual([200, 'app']);
-    expect(introspection.status().calls).toEqual({ ok: 1, failed: 0 });
   });
 
   it('an issuer that is not trusted for the request → refused before a query', async () => {

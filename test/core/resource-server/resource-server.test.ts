@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { z } from 'zod';
 import { createNonces } from '../../../src/core/dpop/nonce.ts';
 import type { ReplayStore } from '../../../src/core/dpop/replay.ts';
@@ -34,15 +34,11 @@ function createFetch(issuer = first) {
   });
 }
 
-const opened: ResourceServer<RegisteredClaims>[] = [];
 function open(options: ResourceServerOptions<Subject>): ResourceServer<RegisteredClaims> {
   const server = createResourceServer(options);
-  opened.push(server);
+  onTestFinished(server.close);
   return server;
 }
-afterEach(() => {
-  for (const server of opened.splice(0)) server.close();
-});
 
 describe('one issuer', () => {
   it.each(['https://first.example/', 'first.example'])(
@@ -461,6 +457,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, keys: first.jwks, jwksUri: 'https://a/' }, /^keys: a key set is not fetched/],
     [{ ...right, keys: first.jwks, insecure: true }, /^keys: a key set is not fetched/],
     [{ ...right, issuer: 'http://a/' }, /^issuer: write https:.*insecure: true/],
+    [{ ...right, issuer: 'http://a/', insecure: false }, /^issuer: write https:.*insecure: true/],
     [{ ...right, scopeClaim: '' }, /^scopeClaim: write the name/],
     [{ ...right, clientIds: 'web' }, /^clientIds: name at least one client, in a list/],
     [{ ...right, clientIds: [''] }, /^clientIds: name at least one/],
