@@ -81,21 +81,6 @@ describe('combined policies', () => {
     expect(claims).toEqual(expected);
   });
 
-  it('anyOf with an alternative that has no schema: the claims of the token as well', async () => {
-    const admin = z.object({ admin: z.literal(true) });
-    const { claims } = await server.authorize(request(), anyOf({ claims: admin }, { scopes: ['read'] }));
-    expectTypeOf(claims).toEqualTypeOf<{ admin: true } | Claims>();
-    expect(claims).toMatchObject({ sub: 'alice' });
-  });
-
-  it('without any schema → claims of the token', async () => {
-    const policy = allOf({ acr: ['gold'] }, anyOf({ scopes: ['read'] }, { permissions: ['messages:read'] }));
-    expectTypeOf(policy).toExtend<Policy>();
-    expectTypeOf(server.authorize<Claims>)
-      .parameter(1)
-      .toEqualTypeOf<Policy | undefined>();
-  });
-
   it('an empty combination is refused', () => {
     // @ts-expect-error one policy at least
     expect(() => allOf()).toThrow(TypeError);
