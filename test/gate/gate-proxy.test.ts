@@ -55,10 +55,8 @@ describe('portcullis gate --upstream', () => {
 
   it.each([
     ['no token', '/orders/1', [], 401],
-    ['no rule', '/other', ['Authorization', 'Bearer a.b.c'], 403],
     ['access: deny', '/closed/1', [], 403],
     ['an ambiguous path', '/closed/../healthz', [], 400],
-    ['a path in another spelling', '/healthz/%2e%2e/closed', [], 400],
   ] as const)('%s → refused, and the upstream hears nothing', async (_claim, path, headers, expected) => {
     const before = upstream.received.length;
     const { status } = await send(gate.url, path, { headers });

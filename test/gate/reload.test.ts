@@ -39,14 +39,6 @@ describe('rules that change', async () => {
     expect(gate.logs.slice(before).some(({ event }) => event === 'rules_loaded')).toBe(false);
   });
 
-  it('the next good file takes effect, with SIGHUP at once', async () => {
-    await gate.writeRules(open('/four'));
-    gate.signal('SIGHUP');
-    await settle('/four', 200);
-    expect(await gate.ask({ path: '/two' })).toMatchObject({ status: 403 });
-    expect(await gate.metrics()).toMatch(/^portcullis_rules_last_reload_ok 1$/m);
-  });
-
   it('rules with a new issuer → its tokens are accepted once the rules are active', async () => {
     const token = await provider.sign();
     await gate.writeRules({
@@ -55,6 +47,7 @@ describe('rules that change', async () => {
     });
     gate.signal('SIGHUP');
     await settle('/five', 401);
+    expect(await gate.metrics()).toMatch(/^portcullis_rules_last_reload_ok 1$/m);
     const answer = await gate.ask({ path: '/five', headers: ['Authorization', `Bearer ${token}`] });
     expect(answer.status).toBe(200);
   });
@@ -66,7 +59,7 @@ describe('rules that change', async () => {
       rules: [{ id: 'linked', path: '/**' }],
     });
     gate.signal('SIGHUP');
-    await gate.findLog(({ event, generation }) => event === 'rules_loaded' && generation === 5);
+    await gate.findLog(({ event, generation }) => event === 'rules_loaded' && generation === 4);
     await settle('/six', 401);
     const { headers } = await gate.ask({ path: '/six', host: 'evil.example' });
     const url = 'https://api.example/.well-known/oauth-protected-resource';

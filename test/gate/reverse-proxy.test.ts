@@ -86,26 +86,6 @@ describe('a request', () => {
     },
   );
 
-  it('a chunked body with trailers → both arrive, except trailers of framing, routing, authentication or identity', async () => {
-    const identity = { names: ['X-Auth-Subject'], values: ['me'] };
-    const { upstream, proxied } = await stage(
-      (socket, arrived) => {
-        if (/\r\n0\r\n(?:.+\r\n)*\r\n$/.test(arrived)) socket.write(ok);
-      },
-      { identity },
-    );
-    const trailers =
-      'X-Checksum: abc\r\nX-Auth-Subject: you\r\nx_auth_subject: you\r\nHost: evil\r\n' +
-      'Authorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a=b\r\n' +
-      'Content-Type: text/evil\r\nMcp_Name: delete-x\r\n';
-    const answer = await sendRaw(
-      proxied.port,
-      `POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n${trailers}\r\n`,
-    );
-    expect(statusOf(answer)).toBe(200);
-    expect(upstream.arrivals[0]).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: abc\r\n\r\n$/);
-  });
-
   it('HTTP/1.0 → arrives as HTTP/1.1; a chunked response ends with the connection', async () => {
     const { upstream, proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
@@ -357,15 +337,6 @@ describe('responses of one iteration', () => {
     expect(bodyOf(await text(large))).toBe(`>${'x'.repeat(100_000)}`);
     const bodies = await Promise.all(small.map(async (each) => bodyOf(await text(each))));
     expect(new Set(bodies)).toEqual(new Set(others.map((_, i) => `body ${i}`)));
-  });
-  it('whole, in chunks, with a trailer → arrives so', async () => {
-    const { proxied } = await stage(
-      answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n'),
-    );
-    const answer = await sendRaw(proxied.port, last());
-    // From version 26 on Node puts parts that wait into one chunk.
-    const chunks = Number(process.versions.node.split('.')[0]) < 26 ? '3\r\nabc\r\n2\r\nde' : '5\r\nabcde';
-    expect(bodyOf(answer)).toBe(`${chunks}\r\n0\r\nX-Sum: 5\r\n\r\n`);
   });
 
   it.each(['', '/slow'])('a head before its body, after "%s" → bytes of its values unchanged', async (earlier) => {

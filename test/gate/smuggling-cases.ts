@@ -132,7 +132,7 @@ const chunks: readonly SmugglingCase[] = [
     ...pass(
       'chunks: trailers of all kinds',
       chunked(
-        '5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Auth-Subject: you\r\nX_Auth_Subject: you\r\nHost: evil\r\nAuthorization: Bearer x\r\nDPoP: y\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a\r\nForwarded: for=1.2.3.4\r\nX-HTTP-Method-Override: DELETE\r\nTrailer: X-Sum\r\nContent-Type: a/b\r\nExpect: 100-continue\r\nTE: trailers\r\n\r\n',
+        '5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Auth-Subject: you\r\nX_Auth_Subject: you\r\nHost: evil\r\nAuthorization: Bearer x\r\nDPoP: y\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a\r\nForwarded: for=1.2.3.4\r\nX-HTTP-Method-Override: DELETE\r\nTrailer: X-Sum\r\nContent-Type: a/b\r\nMcp_Name: you\r\nExpect: 100-continue\r\nTE: trailers\r\n\r\n',
       ),
       'POST /a hello',
     ),
