@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { type Endpoints, introspect, openEntryGate } from '../support/entry-gate.ts';
 
@@ -13,10 +13,12 @@ const claimsOf = (token: string) => ({
   jti: token,
 });
 
-const opened: { close(): void }[] = [];
-afterEach(() => {
-  for (const each of opened.splice(0)) each.close();
-});
+/** A gate until the end of the test. */
+async function openGate(options: Parameters<typeof openEntryGate>[0]) {
+  const gate = await openEntryGate(options);
+  onTestFinished(() => gate.close());
+  return gate;
+}
 
 /** Two entries of one URL, each named by the rule of its path; members of `both` are in both. */
 async function open(strict: object, loose: object, endpoints: Endpoints = {}) {
@@ -29,9 +31,7 @@ async function open(strict: object, loose: object, endpoints: Endpoints = {}) {
       { id: 'report', path: '/report', issuers: ['loose'], mode: 'report' },
     ],
   };
-  const gate = await openEntryGate({ file, keysOf, endpoints });
-  opened.push(gate);
-  return { ...gate, file };
+  return { ...(await openGate({ file, keysOf, endpoints })), file };
 }
 
 describe('two entries of one issuer', () => {
@@ -119,20 +119,13 @@ describe('two entries of one issuer', () => {
     expect((await decide('/loose', 'opaque')).identity).toMatchObject({ 'x-auth-scope': 'admin' });
   });
 
-  const header = { typ: 'JWT' };
-  it.each([
-    ['audience', { audience: 'other' }, idp.token(), 'invalid_audience'],
-    ['algorithms', { algorithms: ['ES256'] }, idp.token(), 'unsupported_alg'],
-    ['clientIds', { clientIds: ['shop'] }, idp.token(), 'unaccepted_client'],
-    ['clientIdClaim', { clientIds: ['test-client'], clientIdClaim: 'cid' }, idp.token(), 'unaccepted_client'],
-    ['scopeClaim', { scopeClaim: 'scp' }, idp.token({ scp: 1 }), 'malformed_scope'],
-    ['profile', { profile: 'rfc9068' }, idp.token({}, header), 'unsupported_typ'],
-    ['clockTolerance', { clockTolerance: 0 }, idp.token({ exp: Math.floor(Date.now() / 1000) }), 'expired'],
-  ] as const)('%s differs → only the rule of the stricter entry refuses', async (_member, strict, token, reason) => {
-    const { decide } = await open(strict, { clockTolerance: 60 });
+  // Other members: test/properties/issuer-entries.test.ts.
+  it('profile differs → only the rule of the stricter entry refuses', async () => {
+    const { decide } = await open({ profile: 'rfc9068' }, {});
+    const token = idp.token({}, { typ: 'JWT' });
     for (let i = 0; i < 3; i++) {
       expect(await decide('/loose', token)).toMatchObject({ status: 200 });
-      expect(await decide('/strict', token)).toMatchObject({ status: 401, reason });
+      expect(await decide('/strict', token)).toMatchObject({ status: 401, reason: 'unsupported_typ' });
     }
   });
 });
@@ -160,7 +153,7 @@ describe('subject of an entry', () => {
     const entry = { issuer: idp.issuer, audience: 'api' };
     const members = { plain: {}, required: { subject: 'required' }, profile: { profile: 'rfc9068' } };
     const names = Object.keys(members);
-    const gate = await openEntryGate({
+    const gate = await openGate({
       file: {
         issuers: Object.fromEntries(Object.entries(members).map(([name, own]) => [name, { ...entry, ...own }])),
         rules: names.map((name) => ({ id: name, path: `/${name}`, issuers: [name] })),
@@ -168,7 +161,6 @@ describe('subject of an entry', () => {
       keysOf,
       subject: 'optional',
     });
-    opened.push(gate);
     const token = idp.token({ sub: null });
     const statuses = await Promise.all(names.map(async (name) => (await gate.decide(`/${name}`, token)).status));
     expect(statuses).toEqual([200, 401, 401]);
@@ -180,7 +172,7 @@ describe('subject of an entry', () => {
 });
 
 it('a JWT of one issuer of a rule → is not sent to the endpoint of the other, which introspects JWTs', async () => {
-  const gate = await openEntryGate({
+  const gate = await openGate({
     file: {
       issuers: {
         jwt: { issuer: idp.issuer, audience: 'api' },
@@ -194,7 +186,6 @@ it('a JWT of one issuer of a rule → is not sent to the endpoint of the other, 
     keysOf,
     endpoints: { 'https://partner.test/introspect': (token) => ({ ...claimsOf(token), iss: partner.issuer }) },
   });
-  opened.push(gate);
   expect(await gate.decide('/all', idp.token())).toMatchObject({ status: 200 });
   expect(await gate.decide('/all', createTestIssuer({ issuer: idp.issuer }).token())).toMatchObject({ status: 401 });
   expect(gate.asked).toEqual([]);
@@ -228,8 +219,7 @@ describe('options of an entry', () => {
       issuers: { one: { issuer: idp.issuer, audience: 'api', ...entry } },
       rules: [{ id: 'one', path: '/one', ...rule }],
     };
-    const gate = await openEntryGate({ file, keysOf });
-    opened.push(gate);
+    const gate = await openGate({ file, keysOf });
     expect((await gate.decide('/one', idp.token(claims))).status).toBe(status);
   });
 });
