@@ -17,21 +17,18 @@ const examples = new Map(
 );
 
 interface Call {
-  readonly path: string;
+  readonly path?: string;
   readonly token?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly method?: string;
   readonly at?: string;
 }
 
-async function decide(
-  title: string,
-  { path, token = {}, headers = {}, method = 'GET', at = '2027-06-07T10:00:00Z' }: Call,
-) {
+async function decide(title: string, method: string, path: string, call: Call) {
+  const { token, headers = {}, at = '2027-06-07T10:00:00Z' } = call;
   vi.useFakeTimers({ now: new Date(at), toFake: ['Date'] });
   const rules = [{ issuers: ['staff'], ...examples.get(title) }];
-  const call = { method, url: `https://api.example${path}`, token: { issuer: 'staff', ...token }, headers };
-  const sample = { ...call, dpop: false, expect: 'allowed' };
+  const url = `https://api.example${call.path ?? path}`;
+  const sample = { method, url, token: { issuer: 'staff', ...token }, headers, dpop: false, expect: 'allowed' };
   const [outcome] = await runCases(readValidRules({ issuers, rules }), [sample]);
   return outcome?.decision;
 }
@@ -40,110 +37,77 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const details = [{ type: 'account_information', actions: ['list', 'read'], account: '7' }];
+/** A call with a token of these claims. */
+const of = (token: object, more: Call = {}): Call => ({ token, ...more });
+const at = (time: string, token = {}): Call => ({ token, at: time });
+const version = (value: string, name = 'x-app-version'): Call => ({ headers: { [name]: value } });
+const accounts = (actions: readonly string[]) => [{ type: 'account_information', actions, account: '7' }];
+const admin = { realm_access: { roles: ['partner-admin'] } };
 const partner = { issuer: 'partners' };
+const verified = { email: 'a@example.com', email_verified: true };
 
-const table: readonly (readonly [title: string, admitted: readonly Call[], refused: readonly Call[]])[] = [
+type Row = readonly [title: string, request: string, admitted: readonly Call[], refused: readonly Call[]];
+const table: readonly Row[] = [
   [
     'Tenant in the path',
-    [
-      { path: '/t/acme/x', token: { tenant: 'acme' } },
-      { path: '/t/a%20b', token: { tenant: 'a b' } },
-    ],
-    [{ path: '/t/acme/x', token: { tenant: 'Acme' } }, { path: '/t/acme' }, { path: '/t/1', token: { tenant: 1 } }],
+    'GET /t/acme/x',
+    [of({ tenant: 'acme' }), of({ tenant: 'a b' }, { path: '/t/a%20b' })],
+    [of({ tenant: 'Acme' }), of({}, { path: '/t/acme' }), of({ tenant: 1 }, { path: '/t/1' })],
   ],
   [
     'Groups',
-    [{ path: '/reports', token: { groups: ['sales', 'audit'] } }],
-    [
-      { path: '/reports', token: { groups: ['sales'] } },
-      { path: '/reports', token: { groups: 'audit' } },
-      { path: '/reports' },
-    ],
+    'GET /reports',
+    [of({ groups: ['sales', 'audit'] })],
+    [of({ groups: ['sales'] }), of({ groups: 'audit' }), of({})],
   ],
   [
     'Step-up outside office hours',
-    [
-      { path: '/payments', at: '2027-06-07T06:00:00Z' },
-      { path: '/payments', at: '2027-06-07T15:59:59Z' },
-      { path: '/payments', at: '2027-06-06T10:00:00Z', token: { amr: ['pwd', 'otp'] } },
-    ],
-    [
-      { path: '/payments', at: '2027-06-07T05:59:59Z', token: { amr: ['pwd'] } },
-      { path: '/payments', at: '2027-06-07T16:00:00Z' },
-      { path: '/payments', at: '2027-06-06T10:00:00Z' },
-    ],
+    'GET /payments',
+    [at('2027-06-07T06:00:00Z'), at('2027-06-07T15:59:59Z'), at('2027-06-06T10:00:00Z', { amr: ['pwd', 'otp'] })],
+    [at('2027-06-07T05:59:59Z', { amr: ['pwd'] }), at('2027-06-07T16:00:00Z'), at('2027-06-06T10:00:00Z')],
   ],
-  [
-    'Version of a mobile app',
-    [{ path: '/api' }, { path: '/api', headers: { 'X-App-Version': '12' } }],
-    [
-      { path: '/api', headers: { 'x-app-version': '3' } },
-      { path: '/api', headers: { 'x-app-version': '' } },
-    ],
-  ],
+  ['Version of a mobile app', 'GET /api', [{}, version('12', 'X-App-Version')], [version('3'), version('')]],
   [
     'Rich authorization requests (RFC 9396)',
-    [{ path: '/accounts/7', token: { authorization_details: [{ type: 'x' }, ...details] } }],
+    'GET /accounts/7',
+    [of({ authorization_details: [{ type: 'x' }, ...accounts(['list', 'read'])] })],
     [
-      { path: '/accounts/8', token: { authorization_details: details } },
-      { path: '/accounts/7', token: { authorization_details: [{ ...details[0], actions: ['list'] }] } },
-      { path: '/accounts/7', token: { authorization_details: [] } },
-      { path: '/accounts/7' },
+      of({ authorization_details: accounts(['list', 'read']) }, { path: '/accounts/8' }),
+      of({ authorization_details: accounts(['list']) }),
+      of({ authorization_details: [] }),
+      of({}),
     ],
   ],
-  [
-    'Actors',
-    [{ path: '/agents' }, { path: '/agents', token: { act: { sub: 'agent-1' } } }],
-    [
-      { path: '/agents', token: { act: { sub: 'agent-2' } } },
-      { path: '/agents', token: { act: {} } },
-    ],
-  ],
+  ['Actors', 'GET /agents', [{}, of({ act: { sub: 'agent-1' } })], [of({ act: { sub: 'agent-2' } }), of({ act: {} })]],
   [
     'E-mail domain',
-    [{ path: '/staff', token: { email: 'a@example.com', email_verified: true } }],
+    'GET /staff',
+    [of(verified)],
     [
-      { path: '/staff', token: { email: 'a@notexample.com', email_verified: true } },
-      { path: '/staff', token: { email: 'a@example.com.evil.test', email_verified: true } },
-      { path: '/staff', token: { email: 'a@example.com' } },
-      { path: '/staff', token: { email: 'a@example.com', email_verified: 'true' } },
+      of({ ...verified, email: 'a@notexample.com' }),
+      of({ ...verified, email: 'a@example.com.evil.test' }),
+      of({ ...verified, email_verified: undefined }),
+      of({ ...verified, email_verified: 'true' }),
     ],
   ],
   [
     'Ranges of numbers',
-    [
-      { path: '/levels', token: { level: 3 } },
-      { path: '/levels', token: { level: 9.5 } },
-    ],
-    [{ path: '/levels', token: { level: 10 } }, { path: '/levels', token: { level: '5' } }, { path: '/levels' }],
+    'GET /levels',
+    [of({ level: 3 }), of({ level: 9.5 })],
+    [of({ level: 10 }), of({ level: '5' }), of({})],
   ],
-  [
-    'Absent claims',
-    [{ path: '/shop' }, { path: '/shop', token: { suspended: false } }],
-    [
-      { path: '/shop', token: { suspended: true } },
-      { path: '/shop', token: { suspended: null } },
-    ],
-  ],
+  ['Absent claims', 'GET /shop', [{}, of({ suspended: false })], [of({ suspended: true }), of({ suspended: null })]],
   [
     'Maintenance window',
-    [
-      { path: '/orders', method: 'POST', at: '2030-01-05T21:59:59Z' },
-      { path: '/orders', method: 'POST', at: '2030-01-06T02:00:00Z' },
-    ],
-    [{ path: '/orders', method: 'POST', at: '2030-01-05T22:00:00Z' }],
+    'POST /orders',
+    [at('2030-01-05T21:59:59Z'), at('2030-01-06T02:00:00Z')],
+    [at('2030-01-05T22:00:00Z')],
   ],
   [
     'Two issuers',
-    [
-      { path: '/console', token: { roles: ['admin'] } },
-      { path: '/console', token: { ...partner, realm_access: { roles: ['partner-admin'] } } },
-    ],
-    [
-      { path: '/console', token: { ...partner, roles: ['admin'] } },
-      { path: '/console', token: { realm_access: { roles: ['partner-admin'] } } },
-    ],
+    'GET /console',
+    [of({ roles: ['admin'] }), of({ ...partner, ...admin })],
+    [of({ ...partner, roles: ['admin'] }), of(admin)],
   ],
 ];
 
@@ -152,8 +116,8 @@ describe('examples of the page', () => {
     ['rules.json', (rule: object) => JSON.stringify({ issuers: { main: issuers.staff }, rules: [rule] }, undefined, 1)],
     [
       'rules.yaml',
-      ({ id, path: at, when }: { id: string; path: string; when: string }) =>
-        `issuers: { main: { issuer: 'https://id.example/', audience: a } }\nrules:\n- id: ${id}\n  path: ${at}\n  when: >-\n    ${when}\n`,
+      ({ id, path: place, when }: { id: string; path: string; when: string }) =>
+        `issuers: { main: { issuer: 'https://id.example/', audience: a } }\nrules:\n- id: ${id}\n  path: ${place}\n  when: >-\n    ${when}\n`,
     ],
   ])('%s with the mistake of the page → its message, at the line of "when"', (name, write) => {
     const [, sample = ''] = /^## Conditions in CEL$[\s\S]*?```json\n([\s\S]*?)```/m.exec(page) ?? [];
@@ -170,12 +134,13 @@ describe('examples of the page', () => {
     expect(table.map(([title]) => title)).toEqual(titles);
   });
 
-  describe.each(table)('%s', (title, admitted, refused) => {
+  describe.each(table)('%s', (title, request, admitted, refused) => {
+    const [method = '', path = ''] = request.split(' ');
     it.each(admitted)('%j → admitted', async (call) => {
-      expect(await decide(title, call)).toBe('allowed');
+      expect(await decide(title, method, path, call)).toBe('allowed');
     });
     it.each(refused)('%j → condition_not_met', async (call) => {
-      expect(await decide(title, call)).toBe('condition_not_met');
+      expect(await decide(title, method, path, call)).toBe('condition_not_met');
     });
   });
 });
