@@ -67,16 +67,13 @@ describe('actor of a rule, with plain identities', async () => {
     ['a list, a listed actor', '/one', { act }, 200, undefined],
     ['a list, in another case', '/one', { act: { sub: 'Agent-1' } }, 403, 'actor_not_allowed'],
     ['an issuer in the list', '/partner', { act: partner }, 200, undefined],
-    ['the outermost of two is listed', '/one', { act: { ...act, act: { sub: 'agent-2' } } }, 200, undefined],
-    ['the subject as its own actor', '/any', { act: { sub: 'alice' } }, 200, undefined],
     ['actors that name each other', '/one', { act: { ...act, act: { sub: 'b', act } } }, 200, undefined],
     ['six actors', '/any', { act: nest(6) }, 401, 'malformed_actor'],
-    ['a hundred actors', '/any', { act: nest(100) }, 401, undefined],
     ['a sub of 3,000 characters', '/one', { act: { sub: 'a'.repeat(3000) } }, 403, 'actor_not_allowed'],
   ])('%s → %4$i', async (_name, path, claims, status, reason) => {
     const { answer, audited } = await call(path, claims);
     expect(answer.status).toBe(status);
-    if (status === 200 || reason !== undefined) expect(audited?.reason).toBe(reason);
+    expect(audited?.reason).toBe(reason);
     if (status === 403) {
       expect(answer.body).toContain('access_denied');
       expect(answer.headers.get('www-authenticate')).toBeUndefined();

@@ -139,15 +139,6 @@ describe('the call', () => {
     expect(introspection.status()).toEqual({ active: 2, inactive: 0, inFlight: 0, calls: { ok: 2, failed: 0 } });
   });
 
-  it('more than may wait → refused at once, the others in their turn', async () => {
-    const { ask, reasonOf, calls } = open({ maxCalls: 1 });
-    const waiting = ['a', 'b', 'c', 'd', 'e'].map(ask);
-    expect(await reasonOf('f')).toBe('introspection_unavailable');
-    expect(await Promise.all(waiting)).toEqual([active, active, active, active, active]);
-    expect(await reasonOf('f')).toBe('accepted');
-    expect(calls).toHaveLength(6);
-  });
-
   it('no response to earlier requests → waiting ones are refused after the time of one request', async () => {
     const { ask } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
     const answers = await Promise.all(['a', 'b', 'c', 'd'].map(ask));
