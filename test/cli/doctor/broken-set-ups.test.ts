@@ -35,7 +35,8 @@ async function examine([, name, fix, prepare]: BrokenSetUp): Promise<void> {
   const { findings } = await runDoctor(args, {
     // Ports that no other process of this host can have.
     ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' },
-    ...('RULES' in settings ? {} : { ...issuer, NODE_EXTRA_CA_CERTS: provider.caFile }),
+    NODE_EXTRA_CA_CERTS: workshop.caFile,
+    ...('RULES' in settings ? {} : issuer),
     ...settings,
   });
   const { level } = rows[name];

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
@@ -9,7 +10,7 @@ import type { FindingName } from '../../../src/cli/doctor/finding.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
 import { startTestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';
-import { createTestCertificates, type TestValidity } from '../../support/tls.ts';
+import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 import { findVariant, openVariant } from '../../support/variant-service.ts';
 import { type Bend, type BentProvider, startBentProvider } from './bent-provider.ts';
 import { type ProxyBend, startBentProxy } from './bent-proxy.ts';
@@ -23,7 +24,13 @@ type SetUp = Readonly<{ args?: readonly string[]; settings?: Settings }>;
 export interface Workshop {
   /** A provider without a defect, unless the set-up bends it. */
   readonly provider: BentProvider;
+  /** Providers whose certificates have expired, or are not valid yet. */
+  readonly late: { readonly expired: BentProvider; readonly future: BentProvider };
+  /** Certificates of a proxy. */
+  readonly proxy: TestCertificates;
   readonly folder: string;
+  /** The authorities of all of them, in one file: `runCommand` starts a process for each file. */
+  readonly caFile: string;
   /** Called after the run, the last one first. */
   readonly stops: (() => unknown)[];
 }
@@ -41,15 +48,21 @@ const origin = 'https://app.example';
 export const audience = 'https://api.example/';
 
 export async function openWorkshop(): Promise<Workshop> {
-  return {
-    provider: await startBentProvider(),
-    folder: await mkdtemp(join(tmpdir(), 'portcullis-broken-')),
-    stops: [],
-  };
+  const [folder, proxy, provider, expired, future] = await Promise.all([
+    mkdtemp(join(tmpdir(), 'portcullis-broken-')),
+    createTestCertificates(),
+    startBentProvider(),
+    startBentProvider({ from: -2, to: -1 }),
+    startBentProvider({ from: 1, to: 2 }),
+  ]);
+  const caFile = join(folder, 'authorities.pem');
+  const authorities = [provider, expired, future].map((each) => readFileSync(each.caFile, 'utf8'));
+  await writeFile(caFile, [proxy.ca, ...authorities].join('\n'));
+  return { provider, late: { expired, future }, proxy, folder, caFile, stops: [] };
 }
 
-export async function closeWorkshop({ provider, folder }: Workshop): Promise<void> {
-  await provider.close();
+export async function closeWorkshop({ provider, late, folder }: Workshop): Promise<void> {
+  await Promise.all([provider, late.expired, late.future].map((each) => each.close()));
   await rm(folder, { recursive: true });
 }
 
@@ -90,16 +103,13 @@ const proxied =
     const more = { CORS_ORIGINS: origin, TRUST_PROXY: '127.0.0.1', ...(running as Settings) };
     const service = await openVariant(findVariant('a'), provider, more);
     workshop.stops.push(() => service.stop());
-    const certificates = bend === 'tls' ? await createTestCertificates() : undefined;
     const elsewhere = { '/metrics': service.adminUrl ?? '' };
-    const used = certificates !== undefined ? { tls: certificates } : (bend as ProxyBend);
+    const used = bend === 'tls' ? { tls: workshop.proxy } : bend;
     const proxy = await startBentProxy(service.url, 'elsewhere' in used ? { elsewhere } : used);
     workshop.stops.push(() => proxy.close());
-    const both =
-      certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: await write(workshop, 'both.pem', certificates.ca) };
     return {
-      args: ['--from-outside', `${proxy.url}${path}`, ...(certificates === undefined ? [] : ['--only', 'url'])],
-      settings: { CORS_ORIGINS: origin, ...both, ...(settings as Settings) },
+      args: ['--from-outside', `${proxy.url}${path}`],
+      settings: { CORS_ORIGINS: origin, ...(settings as Settings) },
     };
   };
 
@@ -206,13 +216,7 @@ const bend =
     return { settings, args };
   };
 
-const late =
-  (validity: TestValidity) =>
-  async ({ stops }: Workshop): Promise<SetUp> => {
-    const provider = await startBentProvider(validity);
-    stops.push(() => provider.close());
-    return { settings: { IDP_DOMAIN: provider.domain, NODE_EXTRA_CA_CERTS: provider.caFile } };
-  };
+const late = (when: keyof Workshop['late']) => set((workshop) => ({ IDP_DOMAIN: workshop.late[when].domain }));
 const published = (jwk: object): readonly object[] => [{ kid: 'published', ...jwk }];
 const publicJwk = (key: { readonly publicKey: { export(options: { readonly format: 'jwk' }): object } }): object =>
   key.publicKey.export({ format: 'jwk' });
@@ -235,8 +239,8 @@ export const brokenProviders: readonly BrokenSetUp[] = [
       return { settings: { IDP_DOMAIN: `127.0.0.2:${port}` } };
     },
   ],
-  ['certificate expired', 'certificate_expired', /Renew the certificate/, late({ from: -2, to: -1 })],
-  ['certificate not valid yet', 'certificate_expired', /clock of this host/, late({ from: 1, to: 2 })],
+  ['certificate expired', 'certificate_expired', /Renew the certificate/, late('expired')],
+  ['certificate not valid yet', 'certificate_expired', /clock of this host/, late('future')],
   [
     'port of plain HTTP',
     'plain_http',
