@@ -82,6 +82,14 @@ it('half of the lifetime → the cached assertion, then a new one', () => {
   expect(write(access, target)).not.toBe(first);
 });
 
+it('a clock that is set back → a new assertion, which is not dated ahead', async () => {
+  const { clock, write, verify } = setUp();
+  const access = accessWith();
+  write(access, target);
+  clock.now = start - 3600;
+  await expect(verify(write(access, target))).resolves.toMatchObject({ iat: clock.now });
+});
+
 it('another rule or another token → another assertion', async () => {
   const { write, verify } = setUp();
   const access = accessWith();

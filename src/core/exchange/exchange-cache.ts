@@ -20,6 +20,8 @@ export interface CachedExchange {
   readonly result: ExchangedToken | Refused | undefined;
   /** Seconds since the epoch. */
   readonly until: number;
+  /** End on a clock that never steps back, in seconds. */
+  readonly steadyUntil: number;
   /** Time at which an upstream last refused its token, in seconds since the epoch. */
   readonly discardedAt: number;
   /** Called once, when it leaves the cache. */

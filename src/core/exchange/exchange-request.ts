@@ -1,6 +1,6 @@
 import type { Credentials } from '../http/credentials.ts';
 import { type ClientCredentials, createAuthentication } from '../introspection/client-authentication.ts';
-import type { JsonObject } from '../jose/json.ts';
+import { type JsonObject, maxTime } from '../jose/json.ts';
 import { createDiscovery } from '../keys/discovery.ts';
 import { createOutbound, type FetchedJson, type Outbound, type OutboundOptions } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
@@ -100,10 +100,11 @@ function createFindEndpoint(
   if (endpoint !== undefined) return () => endpoint;
   const discover = createDiscovery({ issuer, fallback: 'none', fetchJson, member: 'token_endpoint' });
   let found: Promise<string> | undefined;
-  let freshUntil = 0;
+  let foundAt = 0;
   return (now) => {
-    if (found !== undefined && now < freshUntil) return found;
-    freshUntil = now + endpointSeconds;
+    // A clock that is set back must not prolong it.
+    if (found !== undefined && Math.abs(now - foundAt) < endpointSeconds) return found;
+    foundAt = now;
     found = discover(timeoutSeconds).then(({ address }) => address);
     found.catch(() => {
       found = undefined;
@@ -135,8 +136,8 @@ function readExchange({ status, value }: FetchedJson, subject: string) {
   throw new ProviderError('status', { detail: `${status} ${code}`.trim() });
 }
 
-/** A number, or a string of digits, which some providers send. A token without a lifetime is used for 60 seconds. */
+/** A number, or a string of digits, which some providers send; for no end, some send the largest integer of 64 bits. A token without a lifetime is used for 60 seconds. */
 function readLifetime({ expires_in: seconds = 60 }: JsonObject): number | undefined {
-  if (typeof seconds === 'string' && /^\d{1,15}$/.test(seconds)) return Number(seconds);
+  if (typeof seconds === 'string' && /^\d+$/.test(seconds)) return Math.min(Number(seconds), maxTime);
   return typeof seconds === 'number' ? seconds : undefined;
 }

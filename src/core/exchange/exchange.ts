@@ -3,6 +3,7 @@ import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { type Evidence, Refused } from '../refused.ts';
 import { type Access, type AdmittedToken, findAdmitted, refuseEnded } from '../resource-server/access.ts';
 import {
+  type CachedExchange,
   type ExchangeCache,
   type ExchangedToken,
   type ExchangeEntry,
@@ -69,12 +70,12 @@ export function openExchange(
       if (ended !== undefined) return ended;
       const time = now();
       const last = recent.get(token.claims);
-      if (last?.target === target && time < last.until && last.entry.isCached) return last.result;
+      const isLast = last?.target === target && time < last.until && last.entry.isCached;
+      if (isLast && isFresh(last.entry, time)) return last.result;
       const key = { target: target.key, subject: credentials.token };
       const known = cache.get(key);
-      if (known?.result !== undefined && time < known.until) {
-        const until = Math.min(known.until, time + recentSeconds);
-        recent.set(token.claims, { target, entry: known, result: known.result, until });
+      if (known?.result !== undefined && isFresh(known, time)) {
+        recent.set(token.claims, { target, entry: known, result: known.result, until: time + recentSeconds });
         return known.result;
       }
       const asked = inFlight.get(target.key + credentials.token);
@@ -92,8 +93,8 @@ export function openExchange(
       const known = cache.get(key);
       // Another request has discarded it before.
       if (known?.result !== used) return inFlight.has(key.target + key.subject) || isToken(known?.result);
-      if (time < known.discardedAt + discardSeconds) return false;
-      cache.set(key, nameCaller(admitted), { result: undefined, until: time, discardedAt: time });
+      if (Math.abs(time - known.discardedAt) < discardSeconds) return false;
+      cache.set(key, nameCaller(admitted), { result: undefined, until: time, steadyUntil: 0, discardedAt: time });
       return true;
     },
     /** Drops what is cached. Requests in flight go on. */
@@ -133,7 +134,8 @@ function createCachedExchange(
     const until = outcome === 'refused' ? time + refusedSeconds : end - Math.min(maxMargin, (end - time) / 10);
     if (until > time && !isRevoked) {
       const discardedAt = cache.get(key)?.discardedAt ?? Number.NEGATIVE_INFINITY;
-      cache.set(key, nameCaller(admitted), { result, until, discardedAt, release });
+      const steadyUntil = steady() + until - time;
+      cache.set(key, nameCaller(admitted), { result, until, steadyUntil, discardedAt, release });
     } else release?.();
     const late = refuseEnded(admitted, { now, until: 'expiry' });
     return late ?? (isRevoked ? new Refused('exchange_unavailable', { context: { why: 'revocation' } }) : result);
@@ -142,6 +144,14 @@ function createCachedExchange(
 
 /** Seconds until the cache is queried again, which evicts what is not used. */
 const recentSeconds = 1;
+
+/** Seconds of a clock that never steps back. */
+const steady = (): number => performance.now() / 1000;
+
+/** Reports whether an entry has not ended by both clocks: a wall clock that was set back would prolong it. */
+function isFresh({ until, steadyUntil }: CachedExchange, time: number): boolean {
+  return time < until && steady() < steadyUntil;
+}
 
 function readAdmitted(access: Access<unknown>): AdmittedToken {
   const admitted = findAdmitted(access);

@@ -168,6 +168,9 @@ export interface Recheck {
   readonly verify: () => Promise<ValidToken | { readonly reason: string } | undefined>;
 }
 
+/** Seconds of a clock that never steps back: a wall clock that was set back would delay a check. */
+const steady = (): number => performance.now() / 1000;
+
 const never: Recheck = { seconds: Number.POSITIVE_INFINITY, verify: async () => undefined };
 
 interface TokenWatchOptions {
@@ -207,7 +210,7 @@ export function refuseEnded(
 function watchToken(watched: AdmittedToken, { end, now, until }: TokenWatchOptions): () => void {
   const { revocations, again = never } = watched;
   let { token } = watched;
-  let nextCheck = now() + again.seconds;
+  let nextCheck = steady() + again.seconds;
   let isOver = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -217,10 +220,10 @@ function watchToken(watched: AdmittedToken, { end, now, until }: TokenWatchOptio
     end(reason === 'expired' ? 'expired' : 'revoked');
   };
   const wait = (): void => {
-    const due = refuse() === undefined ? Math.min(until === 'expiry' ? endOf(token) : nextCheck, nextCheck) : now();
+    const untilEnd = until === 'expiry' ? endOf(token) - now() : Number.POSITIVE_INFINITY;
+    const left = refuse() === undefined ? Math.max(Math.min(untilEnd, nextCheck - steady()), 0) : 0;
     clearTimeout(timer);
-    if (due === Number.POSITIVE_INFINITY) return;
-    const left = Math.max(due - now(), 0);
+    if (left === Number.POSITIVE_INFINITY) return;
     // Node keeps one list for each duration, so whole seconds let many streams share few.
     const seconds = left > 1 ? Math.min(Math.floor(left), maxWait) : left;
     timer = setTimeout(tick, Math.ceil(seconds * 1000));
@@ -229,13 +232,13 @@ function watchToken(watched: AdmittedToken, { end, now, until }: TokenWatchOptio
   const tick = (): void => {
     const refused = refuse();
     if (refused !== undefined) finish(refused);
-    else if (now() >= nextCheck) void check();
+    else if (steady() >= nextCheck) void check();
     else wait();
   };
   const check = async (): Promise<void> => {
     const next = await again.verify().catch(() => undefined);
     if (isOver) return;
-    nextCheck = now() + again.seconds;
+    nextCheck = steady() + again.seconds;
     // An endpoint that does not respond has not called the token inactive.
     if (next !== undefined && 'reason' in next && next.reason !== 'introspection_unavailable') return finish(next);
     if (next !== undefined && !('reason' in next)) token = next;

@@ -20,7 +20,7 @@ const joinsFetches = pickByPlatform({ workerd: false, others: true });
 /** Fetches the keys that a refused token lacked; `undefined` for another cause, or if no fetch is allowed now. */
 export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number) {
   const inFlight = new WeakMap<KeySet, Promise<void>>();
-  const allowedFrom = new LRUCache<string, number>({ maxSize: maxClients, sizeCalculation: () => 1 });
+  const forcedAt = new LRUCache<string, number>({ maxSize: maxClients, sizeCalculation: () => 1 });
   return (
     { reason, context }: Refused,
     { issuers }: AccessTokenRules,
@@ -35,10 +35,12 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
     if (joined !== undefined) return joined;
     const client = reason === 'keys_unavailable' ? '' : namePeer(readClientAddress(request, connection));
     const seconds = now();
-    if (client !== '' && seconds < (allowedFrom.get(client) ?? 0)) return undefined;
+    // A clock that is set back must not prolong the wait.
+    const isLimited = Math.abs(seconds - (forcedAt.get(client) ?? Number.NEGATIVE_INFINITY)) < forcedEvery;
+    if (client !== '' && isLimited) return undefined;
     const fetched = keys.refetch();
     if (fetched === undefined) return undefined;
-    if (client !== '') allowedFrom.set(client, seconds + forcedEvery);
+    if (client !== '') forcedAt.set(client, seconds);
     inFlight.set(keys, fetched);
     void fetched.then(() => inFlight.delete(keys));
     return fetched;

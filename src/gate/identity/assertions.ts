@@ -24,6 +24,8 @@ export interface BoundRequest {
 /** An assertion. The same object while it is cached. */
 export interface SignedAssertion {
   readonly value: string;
+  /** Time at which it was signed, in seconds since the epoch. */
+  readonly from: number;
   /** End of its use for further requests, in seconds since the epoch. */
   readonly until: number;
 }
@@ -53,7 +55,7 @@ export function createAssertions(options: AssertionsOptions) {
       ...target,
       ...(bound && { htm: bound.method, htu: normaliseUrl(bound.url.origin + bound.url.path) ?? '' }),
     };
-    return { value: signCompact(header, payload, signer), until: iat + lifetime / 2 };
+    return { value: signCompact(header, payload, signer), from: iat, until: iat + lifetime / 2 };
   };
 
   return {
@@ -65,7 +67,9 @@ export function createAssertions(options: AssertionsOptions) {
       const byRule = cached.get(access.claims) ?? new Map<string, SignedAssertion>();
       cached.set(access.claims, byRule);
       const known = byRule.get(rule.id);
-      if (known !== undefined && now() < known.until) return known;
+      const time = now();
+      // Of a clock that was set back since, it would be dated in the future.
+      if (known !== undefined && known.from <= time && time < known.until) return known;
       const assertion = sign(access, target);
       byRule.set(rule.id, assertion);
       return assertion;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { decodeJwt } from 'jose';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openExchange } from '../../../src/core/exchange/exchange.ts';
 import { createExchangeCache } from '../../../src/core/exchange/exchange-cache.ts';
 import type { ExchangeTarget, TokenExchangeOptions } from '../../../src/core/exchange/exchange-request.ts';
@@ -136,6 +136,14 @@ describe('the request', () => {
     expect([state.documents, new Set(calls.map(({ url }) => url)).size]).toEqual([2, 1]);
   });
 
+  it('a clock that is set back → the metadata is read again', async () => {
+    const { state, admit, tokenOf } = open();
+    await tokenOf(await admit());
+    time -= 600;
+    await tokenOf(await admit());
+    expect(state.documents).toBe(2);
+  });
+
   it('a server without revocations, a token without sub → exchanged, as a token of the client', async () => {
     const { exchange } = open();
     const server = createResourceServer({
@@ -180,11 +188,40 @@ describe('the request', () => {
   });
 });
 
+describe('a clock that is set back by an hour after seconds', () => {
+  const { now } = performance;
+  const setBack = (after: number): void => {
+    vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + after * 1000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    time += after - 3600;
+  };
+
+  it('a refusal → requested again after 5 s', async () => {
+    const { state, admit, reasonOf } = open();
+    const access = await admit();
+    Object.assign(state, { status: 400, answer: () => ({ error: 'invalid_grant' }) });
+    expect([await reasonOf(access), await reasonOf(access)]).toEqual(['exchange_refused', 'exchange_refused']);
+    state.status = 200;
+    state.answer = () => issued('new');
+    setBack(6);
+    expect(await reasonOf(access)).toBe('accepted');
+  });
+
+  it('a token of 300 s → a new one after 290 s', async () => {
+    const { admit, tokenOf } = open();
+    const access = await admit();
+    expect([await tokenOf(access), await tokenOf(access)]).toEqual(['new-1', 'new-1']);
+    setBack(291);
+    expect(await tokenOf(access)).toBe('new-2');
+  });
+});
+
 describe('the response', () => {
   const token = 'new';
   it.each<readonly [string, object, number]>([
     ['without expires_in', { expires_in: undefined }, 60],
     ['with a string of digits', { expires_in: '120' }, 120],
+    ['with the largest integer of 64 bits', { expires_in: '9223372036854775807' }, 1e11],
     ['with expires_in 0', { expires_in: 0 }, 0],
     ['with a negative expires_in', { expires_in: -5 }, -5],
     ['with token_type BEARER', { token_type: 'BEARER' }, 300],
@@ -464,6 +501,14 @@ describe('a token that an upstream refused', () => {
     expect([second.token, discard(second), (await take()).token]).toEqual(['new-2', false, 'new-2']);
     time += 10;
     expect([discard(second), (await take()).token]).toEqual([true, 'new-3']);
+  });
+
+  it('a clock that is set back → the next one is discarded too', async () => {
+    const { take, discard } = await prepare();
+    discard(await take());
+    const second = await take();
+    time -= 3600;
+    expect(discard(second)).toBe(true);
   });
 
   it('after many uses → is discarded; at its end, it is exchanged again', async () => {

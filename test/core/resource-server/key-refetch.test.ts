@@ -43,6 +43,15 @@ it('one client with unknown keys → one fetch in 10 s; another client has its o
   expect(fetches).toHaveLength(3);
 });
 
+it('a clock that is set back → the client waits no longer', async () => {
+  const { clock, fetches, ask } = open();
+  const first = ask('192.0.2.1');
+  fetches[0]?.();
+  await first;
+  clock.seconds -= 3600;
+  expect(ask('192.0.2.1')).toBeInstanceOf(Promise);
+});
+
 it('a fetch in flight → joined by every client, the one that caused it too', () => {
   const { fetches, ask } = open();
   const first = ask('192.0.2.1');

@@ -172,6 +172,17 @@ it('introspected token → checked each maxSeconds; inactive → revoked at the 
   expect(answers.calls).toBe(5);
 });
 
+it('introspected token, a clock that is set back → the next check is not put off', async () => {
+  const answers = createAnswers({ exp: now() + hour });
+  const { access } = await open({}, answers.introspection);
+  const end = vi.fn();
+  followAccess(access, { end, until: 'expiry' });
+  vi.setSystemTime(Date.now() - hour * 1000);
+  answers.next = { exp: now() + hour, aud: 'another' };
+  await pass(31);
+  expect(end.mock.calls).toEqual([['revoked']]);
+});
+
 it('introspected token whose expiry moves → the last one counts', async () => {
   const answers = createAnswers({ exp: now() + 40 });
   const { access } = await open({}, answers.introspection);
