@@ -6,6 +6,8 @@ interface FoundCutoff {
   readonly mark: number;
   /** False for a token without `iat` where the time decides: only a new response of its issuer can tell. */
   readonly isCertain: boolean;
+  /** Grows with each cutoff of a later time, of the user or of the client. Absent if a session or a token is ended. */
+  readonly since?: number;
 }
 
 export type Cutoffs = ReturnType<typeof createCutoffs>;
@@ -27,12 +29,16 @@ const removedPerAdd = 8;
 /** Listeners that one event-loop iteration calls, so that a cutoff of many streams delays no request. */
 const calledPerIteration = 100;
 
+const steady = (): number => performance.now() / 1000;
+
 /** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. Times are since the epoch. */
 export function createCutoffs(lifetime: number) {
   const width = Math.max(1, Math.ceil(lifetime / bucketsPerLifetime));
   const scopes = new Map<string, Partial<Record<RecordKind, Table>>>();
   /** Values that share their end of retention, by table. */
   const buckets = new Map<number, Map<Table, Set<string>>>();
+  /** Ends on a clock that never steps back: a wall clock that is ahead for a while must remove nothing. */
+  const steadyEnds = new Map<number, number>();
   const due = new Set<() => void>();
   let size = 0;
 
@@ -44,10 +50,11 @@ export function createCutoffs(lifetime: number) {
     return table;
   };
 
-  const retain = (table: Table, name: string, until: number): void => {
+  const retain = (table: Table, name: string, until: number, now: number): void => {
     const end = Math.ceil(until / width) * width;
     const bucket = buckets.get(end) ?? new Map<Table, Set<string>>();
     buckets.set(end, bucket.set(table, (bucket.get(table) ?? new Set()).add(name)));
+    steadyEnds.set(end, Math.max(steadyEnds.get(end) ?? 0, steady() + until - now));
     if (table.marks.has(name)) table.renewed.set(name, Math.max(end, table.renewed.get(name) ?? 0));
   };
 
@@ -62,8 +69,9 @@ export function createCutoffs(lifetime: number) {
 
   const removeExpired = (now: number, most: number): void => {
     let left = most;
+    const steadyNow = steady();
     for (const [end, bucket] of buckets) {
-      if (end > now) continue;
+      if (end > now || (steadyEnds.get(end) ?? 0) > steadyNow) continue;
       for (const [table, names] of bucket) {
         for (const name of names) {
           if (left-- === 0) return;
@@ -75,6 +83,7 @@ export function createCutoffs(lifetime: number) {
         bucket.delete(table);
       }
       buckets.delete(end);
+      steadyEnds.delete(end);
     }
   };
 
@@ -83,7 +92,7 @@ export function createCutoffs(lifetime: number) {
       removeExpired(now, removedPerAdd);
       if (until <= now || !isKind(kind)) return;
       const table = tableOf(scope, kind);
-      retain(table, name, until);
+      retain(table, name, until, now);
       const known = table.marks.get(name);
       if (known === undefined) size++;
       if (known !== undefined && known >= mark) return;
@@ -125,8 +134,10 @@ export function createCutoffs(lifetime: number) {
       if (ofSub === undefined && ofClient === undefined) return undefined;
       const isOfSub = (ofSub ?? 0) >= (ofClient ?? 0);
       const mark = (isOfSub ? ofSub : ofClient) ?? 0;
-      if (typeof iat === 'number' && iat * 1000 > timeOfMark(mark)) return undefined;
-      return { kind: isOfSub ? 'sub' : 'client_id', mark, isCertain: typeof iat === 'number' };
+      // Rounded as the mark is.
+      if (typeof iat === 'number' && Math.round(iat * 1000) > timeOfMark(mark)) return undefined;
+      const since = (ofSub ?? 0) + (ofClient ?? 0);
+      return { kind: isOfSub ? 'sub' : 'client_id', mark, isCertain: typeof iat === 'number', since };
     },
     markOf: (scope: string, kind: string, name: string): number | undefined =>
       isKind(kind) ? scopes.get(scope)?.[kind]?.marks.get(name) : undefined,

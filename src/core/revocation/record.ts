@@ -74,7 +74,7 @@ export function eventOfMark(mark: number): CutoffEvent {
 }
 
 /** Maximum number of characters of an issuer or a name: another program may have written them. */
-const maxTextLength = 4096;
+export const maxTextLength = 4096;
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= maxTextLength;

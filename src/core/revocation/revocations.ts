@@ -13,6 +13,7 @@ import {
   eventOfMark,
   isCutoffValue,
   maxRecords,
+  maxTextLength,
   maxValueLength,
   type RevocationFollower,
   type RevocationRecord,
@@ -163,10 +164,10 @@ function openParts({ stale = 'accept', now = () => Date.now() / 1000, ...options
       const since = new Date(timeOfMark(mark)).toISOString();
       return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
     },
-    /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
+    /** Number of the cutoffs that may refuse a token without `iat`: only a response of its issuer after those can tell. */
     doubtOf(claims: JsonObject): number | undefined {
       const found = cutoffs.find(claims);
-      return found?.isCertain === false ? found.mark : undefined;
+      return found?.isCertain === false ? found.since : undefined;
     },
     /** Sets cutoffs of events. Resolves once they are stored and applied here. */
     set(wanted: readonly EventCutoff[]): Promise<void> {
@@ -246,7 +247,8 @@ export function readCutoff(cutoff: Cutoff) {
     const kinds = cutoffKinds.join(', ');
     throw new TypeError(`revoke: write exactly one of ${kinds}, with 1 to ${maxValueLength} characters`);
   }
-  if (!isText(issuer)) throw new TypeError('revoke: write the issuer of the tokens, as iss has it');
+  if (!isText(issuer) || issuer.length > maxTextLength)
+    throw new TypeError('revoke: write the issuer of the tokens, as iss has it');
   if (before !== undefined && !isTime(before))
     throw new TypeError('revoke: before is a time in seconds since the epoch');
   return { issuer, kind, value, before };

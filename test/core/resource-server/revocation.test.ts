@@ -114,6 +114,16 @@ it('introspected token without iat, matching cutoff → a response newer than th
   expect(calls[2]).toBeGreaterThan(0);
 });
 
+it('introspected token without iat, a cutoff of its user and then an earlier one of its client → newer than both', async () => {
+  const { introspection, calls } = createAnswers({ client_id: 'app' });
+  const { revocations, decide } = open({ introspection });
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  expect(await decide('opaque')).toBe('admitted');
+  await revocations.revoke({ issuer: issuer.issuer, client_id: 'app', before: 1000 });
+  expect(await decide('opaque')).toBe('admitted');
+  expect(calls[3]).toBeGreaterThan(calls[1] ?? 0);
+});
+
 it.each<readonly [string, object, object, readonly [calls: number, decision: string]]>([
   ['nothing changes', {}, {}, [1, 'admitted']],
   ['a cutoff, and the issuer calls it inactive', { cutoff: true }, { active: false }, [2, 'inactive_token']],

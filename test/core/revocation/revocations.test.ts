@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createCutoffs } from '../../../src/core/revocation/cutoffs.ts';
 import { createMemoryRevocationStore } from '../../../src/core/revocation/memory-store.ts';
 import {
@@ -20,8 +20,11 @@ import {
 const issuer = 'https://idp.example/';
 const start = 1_800_000_000;
 
+afterEach(() => void vi.restoreAllMocks());
+
 function open(options: RevocationsOptions = {}) {
   let time = start;
+  const { now: steady } = performance;
   const revocations = createRevocations({ now: () => time, ...options });
   const parts = readRevocations('test', revocations);
   const check = (claims: object) => {
@@ -30,7 +33,11 @@ function open(options: RevocationsOptions = {}) {
   };
   const set = (cutoff: Partial<EventCutoff>) =>
     parts.set([{ issuer, kind: 'sub', value: 'ann', before: time, event: 'logout', ...cutoff }]);
-  return { revocations, parts, check, set, advance: (seconds: number) => (time += seconds), now: () => time };
+  const advance = (seconds: number): void => {
+    time += seconds;
+    vi.spyOn(performance, 'now').mockImplementation(() => steady.call(performance) + (time - start) * 1000);
+  };
+  return { revocations, parts, check, set, advance, now: () => time };
 }
 
 describe('tokens that a cutoff refuses', () => {
@@ -38,6 +45,7 @@ describe('tokens that a cutoff refuses', () => {
   it.each([
     ['sub, iat before', { kind: 'sub', value: 'ann' }, { iat: before - 1 }, 'revoked_token'],
     ['sub, iat equal', { kind: 'sub', value: 'ann' }, { iat: before }, 'revoked_token'],
+    ['sub, iat less than a millisecond before', { before: before + 0.0004 }, { iat: before + 0.0003 }, 'revoked_token'],
     ['sub, iat after', { kind: 'sub', value: 'ann' }, { iat: before + 1 }, undefined],
     ['sub, iat a fraction after', { kind: 'sub', value: 'ann' }, { iat: before + 0.002 }, undefined],
     ['another sub', { kind: 'sub', value: 'ann' }, { sub: 'bob', iat: before }, undefined],
@@ -147,6 +155,16 @@ describe('lifetime of tokens and cutoffs', () => {
     expect(check({ sid: 's' })).toBe('revoked_token');
   });
 
+  it('a clock that is ahead for a while → removes no cutoff', async () => {
+    let ahead = 0;
+    const { set, check } = open({ now: () => start + ahead });
+    await set({});
+    ahead = 2 * 86_400;
+    for (let i = 0; i < 20; i++) await set({ value: `other-${i}` });
+    ahead = 0;
+    expect(check({ iat: start })).toBe('revoked_token');
+  });
+
   it('cutoffs whose retention has ended → removed, and those that were renewed stay', async () => {
     const { set, revocations, check, advance } = open({ maxTokenLifetime: 600 });
     for (let i = 0; i < 100; i++) await set({ value: `user-${i}` });
@@ -225,6 +243,7 @@ describe('revoke', () => {
     ['a long value', { issuer, sub: 'a'.repeat(1025) }],
     ['a value that is not a string', { issuer, sub: 17 }],
     ['no issuer', { sub: 'ann' }],
+    ['an issuer that no store would return', { issuer: `https://${'a'.repeat(4096)}/`, sub: 'ann' }],
     ['a time that is a string', { issuer, sub: 'ann', before: '2026-01-01' }],
     ['a negative time', { issuer, sub: 'ann', before: -1 }],
   ])('%s → TypeError without the value', async (_title, cutoff) => {
