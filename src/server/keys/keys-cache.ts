@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { attempt } from '../../core/attempt.ts';
 import { parseJsonObject } from '../../core/jose/json.ts';
 import { readJwks } from '../../core/keys/jwks.ts';
 import type { FetchedKeys } from '../../core/keys/loaded-keys.ts';
@@ -38,20 +39,35 @@ const cacheFile = v.object({ version: v.literal(version), issuers: v.record(v.st
 export function openKeysCache(options: KeysCacheOptions) {
   const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
   const ignore = (problem: string): void => log.write('warn', 'keys_cache_ignored', { problem });
-  let entries = new Map<string, v.InferOutput<typeof cachedKeys>>();
-  try {
+  const readEntries = () => {
     const read = v.safeParse(cacheFile, parseJsonObject(readRegularFile(file, maxFileBytes, 'own')));
     if (!read.success) throw new UnusableFile('It is broken.');
-    entries = new Map(Object.entries(read.output.issuers));
+    return new Map(Object.entries(read.output.issuers));
+  };
+  let entries: ReturnType<typeof readEntries> = new Map();
+  try {
+    entries = readEntries();
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') ignore(describe(error));
   }
+  const isInTime = ({ fetchedAt, lifetimeSeconds }: v.InferOutput<typeof cachedKeys>): boolean => {
+    const age = now() - fetchedAt;
+    return age >= -clockTolerance && age < lifetimeSeconds + staleSeconds;
+  };
+  /** Takes over what another process has stored later. */
+  const merge = (): void => {
+    for (const [issuer, stored] of attempt(readEntries) ?? []) {
+      const { fetchedAt = Number.NEGATIVE_INFINITY } = entries.get(issuer) ?? {};
+      if (stored.fetchedAt > fetchedAt && isInTime(stored)) entries.set(issuer, stored);
+    }
+  };
   let writing: Promise<void> | undefined;
   let changed = false;
 
   const write = async (): Promise<void> => {
     while (changed) {
       changed = false;
+      merge();
       await replaceFile(file, JSON.stringify({ version, issuers: Object.fromEntries(entries) })).catch(
         (error: unknown) => log.write('warn', 'keys_cache_not_written', { problem: describe(error) }),
       );
@@ -64,7 +80,7 @@ export function openKeysCache(options: KeysCacheOptions) {
       const entry = entries.get(issuer);
       if (entry === undefined) return undefined;
       const age = now() - entry.fetchedAt;
-      if (age >= -clockTolerance && age < entry.lifetimeSeconds + staleSeconds) {
+      if (isInTime(entry)) {
         const { keys, published, lifetimeSeconds } = entry;
         return { keys, published, lifetimeSeconds, ageSeconds: Math.max(0, age) };
       }

@@ -53,6 +53,27 @@ describe('the file that keeps the keys', () => {
     expect((await open()).find('https://other.example/')).toBeUndefined();
   });
 
+  it('two processes with one file → it has the keys of both, and the later ones of each issuer', async () => {
+    const [first, second] = [open(), open()];
+    const other = 'https://other.example/';
+    const later: FetchedKeys = { ...keys, published: ['one', 'three'], ageSeconds: 0 };
+    second.keep(issuer, later);
+    await second.flush();
+    first.keep(other, keys);
+    await first.flush();
+    expect([open().find(issuer), open().find(other)]).toEqual([later, keys]);
+  });
+
+  it('keys of another process that are dated in the future → replaced', async () => {
+    const wrong = open(2000);
+    const cache = open();
+    wrong.keep(issuer, { ...keys, ageSeconds: 0 });
+    await wrong.flush();
+    cache.keep(issuer, keys);
+    await cache.flush();
+    expect([open().find(issuer), problems]).toEqual([keys, []]);
+  });
+
   it('no file → nothing is found, and nothing is said', async () => {
     await rm(file);
     expect((await open()).find(issuer)).toBeUndefined();
