@@ -163,6 +163,8 @@ it.each<[readonly string[], Environment, number]>([
   [['--subject', 'a'], {}, 64],
   [['--sub', ''], {}, 64],
   [['--sub', 'a', '--before', 'soon', '--issuer', 'https://x/'], {}, 64],
+  [['--sub', 'a', '--before', 'yesterday 12', '--issuer', 'https://x/'], {}, 64],
+  [['--sub', 'a', '--before', '11.12.2025', '--issuer', 'https://x/'], {}, 64],
   [['--sub', 'a', '--before', '99999999999', '--issuer', 'https://x/'], {}, 64],
   [['--sub', 'a'], {}, 64],
   [['--list', '--sub', 'a'], {}, 64],

@@ -33,11 +33,15 @@ function findFlag(
   return Object.entries(flags).find(([name, { alias }]) => name === flag || alias === flag);
 }
 
+/** ISO 8601: `Date.parse` also reads `yesterday 12` and `11.12.2026`, as a time that is not meant. */
+const timeGrammar = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i;
+
 /** Reads a time, as seconds since the epoch. */
 export function readTime(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const seconds = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
-  if (isTime(seconds)) return seconds;
+  const isNumber = /^\d+(?:\.\d+)?$/.test(text);
+  const seconds = isNumber ? Number(text) : Date.parse(text) / 1000;
+  if (isTime(seconds) && (isNumber || timeGrammar.test(text))) return seconds;
   throw new UsageError(`--${flag} takes a time as in 2026-11-22T10:41:00Z, or seconds since 1970.`);
 }
 
