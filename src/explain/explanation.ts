@@ -199,7 +199,7 @@ export function addNext(explanation: Explanation, network: 'online' | 'offline')
 /** Facts of a log line that are the cause of a refusal. */
 const causalFacts = [
   ...['revocation', 'by', 'since', 'lifetime', 'longest', 'kind', 'cause', 'hint', 'claim', 'parameter', 'defect'],
-  ...['header', 'part', 'issuer'],
+  ...['header', 'part', 'issuer', 'exchange', 'error'],
 ];
 
 /** Lists the facts of a log line or of a decision that are the cause of its refusal. */

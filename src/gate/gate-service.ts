@@ -1,6 +1,7 @@
 import { AccessError } from '../core/failures.ts';
 import { metadataPath } from '../core/refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../core/refusal/error-body.ts';
+import { Refused } from '../core/refused.ts';
 import type { TokenEnd } from '../core/resource-server/access.ts';
 import { createDisguise } from '../core/shown-comparison.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
@@ -31,6 +32,7 @@ import type { GateSettings } from './gate-settings.ts';
 import { readAssertionKeys } from './identity/assertion-keys.ts';
 import { createGateCors } from './match/cors.ts';
 import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
+import { readCopiedFraming } from './proxy/request-head.ts';
 import { createUpstreams, type UpstreamMap } from './proxy/upstreams.ts';
 import { watchWithNearRules } from './review/rule-ranking.ts';
 import { openRules } from './rules/open-rules.ts';
@@ -120,9 +122,11 @@ async function createGateService(options: ServiceOptions, read: GateSettings): P
 
 /** Creates the function that finds by what the console explains a request. */
 function createFindAuthorizer(current: () => Gate, mode: GateMode): DecisionWatchOptions['findAuthorizer'] {
-  return ({ request, connection }) => {
+  return ({ request, connection }, copied) => {
     const refusal = mode === 'proxy' ? findHeadRefusal(request) : undefined;
     if (refusal !== undefined) return refusal;
+    const framing = mode === 'proxy' && copied !== undefined ? readCopiedFraming(copied) : undefined;
+    if (framing instanceof Refused) return framing.reason;
     const { rules, findJudge } = current();
     const judge = findJudge(request, connection);
     if (typeof judge !== 'object') return judge;

@@ -95,8 +95,10 @@ describe('the rule decides', () => {
     ['GET /orders/1', `Cookie: ${'x'.repeat(32 * 1024)}\n`, 431],
     // As the proxy, the gate trusts no peer by default.
     ['GET /orders/1', 'X-Forwarded-Proto: https, http\n', 'admitted'],
+    ['GET /orders/1', 'Host: a b\n', 'bad_host_header'],
   ])('as the proxy: %s, %.40j → %s', async (target, lines, outcome) => {
-    const call = `${target} HTTP/1.1\nHost: api.example\nAuthorization: Bearer ${await good()}\n${lines}\n`;
+    const host = lines.startsWith('Host') ? '' : 'Host: api.example\n';
+    const call = `${target} HTTP/1.1\n${host}Authorization: Bearer ${await good()}\n${lines}\n`;
     const args = ['explain', '--json', '--rules', file];
     const { stdout } = await runCommand(args, { ...environment, UPSTREAM: 'http://127.0.0.1:1' }, call);
     const { reason, verdict, status } = JSON.parse(stdout) as Explanation;

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { explainDetail } from '../../src/cli/explain/explained-id.ts';
 import { listen, stop } from '../../tools/shared/network.js';
 import { findDecision, openConsole, openStream, readDecisions, useConsole } from '../support/console-client.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
@@ -196,6 +197,26 @@ describe('the decisions of the gate', async () => {
     await expect.poll(async () => (await read()).notes.map(({ event }) => event)).toContain('rules_kept');
     expect((await read()).routes.map(({ id }) => id)).toContain('orders-again');
   });
+});
+
+it('a refused exchange → refused by its last check, with the error of the provider', async () => {
+  const body = JSON.stringify({ error: 'invalid_target' });
+  provider.serve('/oauth/token', (response) => void response.writeHead(400).end(body));
+  const exchange = { issuer: 'staff', clientId: 'gate', clientSecretFile: 'package.json', audience: 'urn:orders' };
+  const rules = {
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    exchanges: { orders: exchange },
+    rules: [{ id: 'orders', path: '/orders', exchange: 'orders' }],
+  };
+  const opened = await openConsole((environment) => openGate(provider, rules, environment));
+  onTestFinished(opened.close);
+  const id = idOf(await opened.service.ask({ path: '/orders', headers: bearer(await provider.sign()) }));
+  const detail = await findDecision(opened.admin, id, opened.cookie);
+  const reason = 'exchange_refused';
+  expect(detail).toMatchObject({ decision: { reason }, explanation: { verdict: 'refused', reason, status: 403 } });
+  const failed = detail.explanation?.checks.filter(({ verdict }) => verdict === 'fail');
+  expect(failed).toEqual([expect.objectContaining({ reason, why: 'exchange orders, error invalid_target' })]);
+  expect(explainDetail(detail)).toBe(detail.explanation);
 });
 
 it('calls of tools at the gate as the proxy → entry and condition, expected and seen', async () => {

@@ -188,6 +188,7 @@ describe('request pasted into the console of a gate → the decision of the gate
     url: 'https://api.example/orders',
   });
   const bearer = `Authorization: Bearer ${token}`;
+  const valid = `GET /t/acme HTTP/1.1\nHost: api.example\n${bearer}\n`;
   const tool = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'delete' } });
   const webSocket = 'Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
 
@@ -202,6 +203,9 @@ describe('request pasted into the console of a gate → the decision of the gate
     ],
     ['a message', `curl https://api.example/mcp -H '${bearer}' --json '${tool}'`, { reason: 'no_operation_policy' }],
     ['without its message', `curl -X POST https://api.example/mcp -H '${bearer}'`, { verdict: 'undecided' }],
+    ['two lengths', `${valid}Content-Length: 1\nContent-Length: 2\n\n`, { reason: 'ambiguous_request' }],
+    ['another authority', valid.replace('/t', 'http://b.example/t'), { reason: 'ambiguous_request' }],
+    ['a Host with a space', valid.replace('api.example', 'a b'), { reason: 'bad_host_header' }],
     ['an exchange', `curl https://api.example/orders -H '${bearer}'`, { verdict: 'undecided' }],
     [
       'an exchange and a bound token',

@@ -13,7 +13,7 @@ import { findMode, trustOf } from '../../gate/gate-follower.ts';
 import { openIntrospections } from '../../gate/gate-servers.ts';
 import { type Choice, chooseTreatment, createChooseRule, findDenial } from '../../gate/match/rule-choice.ts';
 import type { Rule } from '../../gate/match/rules.ts';
-import { readFraming } from '../../gate/proxy/request-head.ts';
+import { readCopiedFraming } from '../../gate/proxy/request-head.ts';
 import { explainByRule, leaveMessageOpen, readOperations } from '../../gate/review/explained-rule.ts';
 import { describeNear } from '../../gate/review/rule-ranking.ts';
 import { findHeadRefusal } from '../../server/http/exchange.ts';
@@ -104,7 +104,7 @@ export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Pr
         const fix = describeUnserved(status, call.request, labels);
         return explainUnserved(status, call.request, startExplanation(showTime(call)), fix);
       }
-      const framing = mode === 'proxy' && call.options.kind === 'request' ? readPasted(call) : undefined;
+      const framing = mode === 'proxy' && call.options.kind === 'request' ? readCopiedFraming(call) : undefined;
       if (framing instanceof Refused)
         return refuse('ambiguous_request', call, { seen: `${framing.context?.['part']}` });
       const choice = chooseRule(call.request, call.connection);
@@ -122,10 +122,6 @@ export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Pr
   };
   return leavePeerOpen(explainer, trust);
 }
-
-/** Reads a request like the gate as the proxy. */
-const readPasted = ({ url, rawHeaders }: CallToExplain) =>
-  readFraming({ rawHeaders: [...rawHeaders], httpVersion: '1.1', url });
 
 function explainWithoutToken(choice: Choice, call: CallToExplain): Explanation {
   const { id, mcp } = choice.rule;

@@ -1,12 +1,12 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { checks } from '../../core/checks.ts';
-import { failures } from '../../core/failures.ts';
+import { failures, type Reason } from '../../core/failures.ts';
 import type { ResourceRequest } from '../../core/http/request.ts';
 import { omitUndefined } from '../../core/option-members.ts';
 import { readRequestId } from '../../core/resource-server/events.ts';
 import { createWithhold, shorten, showText, showValue } from '../../core/shown-text.ts';
 import type { ExplainedCheck } from '../../explain/explained-check.ts';
-import { decideBy, type Explanation, nameCheck } from '../../explain/explanation.ts';
+import { decideBy, type Explanation, explainReason, listCausalFacts, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
 import { describeTarget } from '../../gate/match/request-target.ts';
 import type { Authorizer, CreateDecisionWatch, DecisionWatchOptions } from '../../server/console/opened-console.ts';
@@ -89,7 +89,8 @@ async function findFacts(exchange: Exchange, at: number, options: DecisionWatchO
   const authorizer = options.findAuthorizer(exchange);
   if (typeof authorizer !== 'object') return { facts };
   const reason = exchange.reason ?? exchange.wouldRefuse;
-  const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
+  const amend = (explanation: Explanation): Explanation =>
+    addOutcome(addReplay(explanation, reason), reason, Object.fromEntries(facts));
   const explanation = await explainRequest(request, authorizer, options, at, amend).catch(() => undefined);
   return { facts, ...(explanation !== undefined && { explanation }) };
 }
@@ -108,6 +109,19 @@ export async function explainRequest(
     await explain(server, request, policy, connection, { at, labels, domainHasScheme, disguise }),
   );
   return rule === undefined ? explanation : decideBy(rule, explanation);
+}
+
+/** Adds a refusal that a dry run does not repeat: of an exchange, an endpoint or an upstream. */
+function addOutcome(
+  explanation: Explanation,
+  reason: string | undefined,
+  facts: Readonly<Record<string, string>>,
+): Explanation {
+  if (reason === undefined || explanation.verdict === 'refused' || !Object.hasOwn(failures, reason)) return explanation;
+  const why = listCausalFacts(facts);
+  const refused = explainReason(reason as Reason, explanation.at, { id: 'decision', group: 'decision', why }); // an own member
+  const { against, checks } = explanation;
+  return { ...explanation, ...refused, against, checks: [...checks, ...refused.checks] };
 }
 
 /** Adds what a dry run cannot tell: the outcome of the replay check of the request itself. */

@@ -54,7 +54,10 @@ async function explainCall(call: CallInput, options: DecisionWatchOptions, trust
   const received = readCall(call);
   const { request, connection } = received;
   const path = new URL(request.url).pathname;
-  const authorizer = options.findAuthorizer({ ...new Exchange(request, connection), route: path });
+  const authorizer = options.findAuthorizer(
+    { ...new Exchange(request, connection), route: path },
+    call.kind === 'request' ? received : undefined,
+  );
   const { server } = options;
   const shown = {
     ...(call.url !== undefined && { request: showText(`${request.method} ${path}`) }),

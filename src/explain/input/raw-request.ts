@@ -17,7 +17,8 @@ export function readRawRequest(text: string, scheme: 'http' | 'https' = 'http'):
   return {
     kind: 'request',
     method,
-    url: url !== undefined && URL.canParse(url) ? url : undefined,
+    // Unchanged if the host is not valid: the server refuses the request by its Host.
+    url,
     headers,
     ...(body !== undefined && { body }),
   };

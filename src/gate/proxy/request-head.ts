@@ -103,6 +103,14 @@ export function readFraming(incoming: Pick<IncomingMessage, 'rawHeaders' | 'http
   return { target, body, tellsLength: length !== undefined, named };
 }
 
+/** Reads the framing of a request that was copied unchanged. Its URL has the authority of Host, unless its target has another. */
+export function readCopiedFraming({ url, rawHeaders }: Readonly<{ url: string; rawHeaders: readonly string[] }>) {
+  const host = rawHeaders[rawHeaders.findIndex((name, i) => i % 2 === 0 && /^host$/i.test(name)) + 1] ?? '';
+  const rest = url.replace(/^https?:\/\//i, '');
+  const target = rest.startsWith(host) ? rest.slice(host.length) : url;
+  return readFraming({ rawHeaders: [...rawHeaders], httpVersion: '1.1', url: target });
+}
+
 /** Reads the target for an origin server (RFC 9112 §3.2.1): a path, even if the client sent a URL. */
 function readTarget({ url = '' }: Pick<IncomingMessage, 'url'>, host: string): string | undefined {
   if (!visible.test(url)) return undefined;

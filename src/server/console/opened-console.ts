@@ -32,6 +32,8 @@ export interface DecisionWatchOptions extends Pick<InForce, 'labels' | 'domainHa
   /** Returns `open` for a route without a token, the reason if rules refuse, the status without a route, `undefined` if no token was read. */
   readonly findAuthorizer: (
     exchange: Exchange,
+    /** A pasted request that was copied unchanged. */
+    copied?: ReceivedCall,
   ) => Authorizer | 'open' | Reason | 400 | 404 | 405 | 417 | 431 | undefined;
   /** Validates a token without a route; absent if only rules say how. */
   readonly server?: ResourceServer<RegisteredClaims>;
