@@ -46,6 +46,8 @@ export function createAudit(options: AuditOptions): Audit {
   let retry: ReturnType<typeof setInterval> | undefined;
 
   const write = (): void => {
+    // Without a line, nothing shows that writing works again.
+    if (queue.length() === 0) return;
     const error = queue.write(file);
     if (error !== undefined && retry === undefined) {
       retry = setInterval(write, retryInterval);

@@ -305,6 +305,21 @@ describe('the library with an audit trail', () => {
     expect([audit.isAvailable(), audit.dropped(), states]).toEqual([true, 3, ['failed ENOSPC']]);
   });
 
+  it('drop on a full disk → not restored while there is no line', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { audit, states } = open('/dev/full', 'drop');
+      audit.record(decision);
+      vi.advanceTimersByTime(2500);
+      audit.reopen();
+      audit.record(decision);
+      expect([states, audit.dropped()]).toEqual([['failed ENOSPC'], 2]);
+      audit.close();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('a failed write → tried again every second', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
