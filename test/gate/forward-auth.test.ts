@@ -75,7 +75,6 @@ describe('/forward-auth', () => {
     ['nothing matches', '/other', 403, 'access_denied'],
     ['access: deny', '/closed/1', 403, 'access_denied'],
     ['an ambiguous path', '/closed/../healthz', 400, 'invalid_request'],
-    ['an ambiguous path, percent-encoded', '/healthz%2f..%2forders', 400, 'invalid_request'],
   ])('%s → %s %i, without a challenge', async (_claim, path, expected, error) => {
     const { status, headers, json } = await gate.ask({ path, headers: bearer(token) });
     expect(status).toBe(expected);

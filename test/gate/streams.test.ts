@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,7 +18,6 @@ const now = (): number => Date.now() / 1000;
 const provider = await useTestProvider();
 const upstream = await startUpstream();
 afterAll(() => upstream.close());
-const opened: (WebSocket | Socket)[] = [];
 
 const rule = (id: string, more: object = {}) => ({ id, path: `/${id}/**`, ...more });
 const rules = {
@@ -35,7 +33,6 @@ const rules = {
 const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: upstream.url, CLOCK_TOLERANCE: '0' };
 const gate = await useGate(provider, rules, settings);
 afterEach(() => {
-  for (const each of opened.splice(0)) each instanceof WebSocket ? each.terminate() : each.destroy();
   upstream.held = undefined;
 });
 
@@ -92,7 +89,7 @@ async function openSocket(rule: string, value: string): Promise<WebSocket> {
   const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/${rule}/chat`, {
     headers: { authorization: `Bearer ${value}` },
   });
-  opened.push(socket);
+  onTestFinished(() => socket.terminate());
   socket.on('error', () => {});
   await once(socket, 'open');
   socket.send('hello');
@@ -111,7 +108,7 @@ async function openStream(
     port,
     `${method} ${target} HTTP/${version}\r\nHost: api.example\r\nAuthorization: Bearer ${value}\r\n${length}Connection: close\r\n\r\n${body}`,
   );
-  opened.push(socket);
+  onTestFinished(() => void socket.destroy());
   let seen = '';
   socket.on('data', (text) => (seen += String(text)));
   const all = once(socket, 'close').then(() => seen);
@@ -162,7 +159,7 @@ describe('a tunnel', () => {
     const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/token/chat`, {
       headers: { authorization: `Bearer ${await token()}` },
     });
-    opened.push(socket);
+    onTestFinished(() => socket.terminate());
     const response = once(
       socket.on('error', () => {}),
       'unexpected-response',

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeySet, type ManagedKeySet } from '../../../src/core/keys/key-set.ts';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createKeySet } from '../../../src/core/keys/key-set.ts';
 import type { KeySetEvent, KeySetOptions } from '../../../src/core/keys/key-set-options.ts';
 import type { FetchedKeys } from '../../../src/core/keys/loaded-keys.ts';
 import type { Fetch } from '../../../src/core/outbound/http-client.ts';
@@ -16,18 +16,13 @@ const makeJwk = (kid: string): JsonWebKey & { readonly kid: string } => ({
 const first = makeJwk('first');
 const second = makeJwk('second');
 
-let opened: ManagedKeySet[] = [];
-const open = (options: KeySetOptions): ManagedKeySet => {
+const open = (options: KeySetOptions) => {
   const keySet = createKeySet(options);
-  opened.push(keySet);
+  onTestFinished(keySet.close);
   return keySet;
 };
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => {
-  for (const each of opened) each.close();
-  opened = [];
-  vi.useRealTimers();
-});
+afterEach(() => void vi.useRealTimers());
 
 /** A provider in memory whose faults and clock are set by hand; the timers are those of the test. */
 function startScript(options: Partial<KeySetOptions> = {}) {

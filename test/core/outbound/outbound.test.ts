@@ -19,14 +19,11 @@ const asked = {
 };
 const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 };
 let provider: TestProvider;
-let outbounds: Outbound[] = [];
 
 beforeAll(async () => {
   provider = await startTestProvider({ isTrusted: false });
 });
 afterEach(() => {
-  for (const each of outbounds) each.close();
-  outbounds = [];
   provider.mend();
   provider.setMaxAge(undefined);
 });
@@ -34,7 +31,7 @@ afterAll(() => provider.close());
 
 function open(options: Parameters<typeof createOutbound>[0] = {}, connections?: number): Outbound {
   const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options }, connections);
-  outbounds.push(outbound);
+  onTestFinished(outbound.close);
   return outbound;
 }
 
@@ -120,7 +117,7 @@ describe('a response without TLS', () => {
   const fetchPlain = async (respond: RequestListener) => {
     const port = await openPort(createHttpServer(respond));
     const outbound = createOutbound({ insecure: true, environment: {} });
-    outbounds.push(outbound);
+    onTestFinished(outbound.close);
     return outbound.fetchJson(`http://127.0.0.1:${port}/keys`, limits);
   };
 
@@ -387,7 +384,7 @@ describe('options', () => {
   it('the environment of the process is the default', async () => {
     vi.stubEnv('https_proxy', `http://127.0.0.1:${await findFreePort()}`);
     const outbound = createOutbound({ ca: provider.ca });
-    outbounds.push(outbound);
+    onTestFinished(outbound.close);
     vi.unstubAllEnvs();
     expect(await failureOf(outbound.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'proxy' });
   });

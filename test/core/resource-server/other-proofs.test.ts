@@ -11,7 +11,7 @@ import { Agent, createServer as createTlsServer, type RequestOptions, request as
 import { json } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import type { Configuration } from 'oidc-provider';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { readNodeRequest } from '../../../src/adapters/node-request.ts';
 import { createMemoryReplayStore } from '../../../src/core/dpop/replay.ts';
 import {
@@ -33,11 +33,6 @@ import { createTestCertificates, type TestCertificates } from '../../support/tls
 const issuer = createTestIssuer();
 const { audience } = issuer;
 const issuers = [issuer];
-const open: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
 
 /** What a call came to: status, and the reason or the claims. */
 type Outcome = readonly [status: number, what: unknown];
@@ -60,7 +55,7 @@ async function serve(
       : // As self-signed certificates are used (RFC 8705 §2.2): possession is proven, no authority is asked.
         createTlsServer({ cert: tls.cert, key: tls.key, requestCert: true, rejectUnauthorized: false }, answer);
   const { port, close } = await listen(server);
-  open.push(close);
+  onTestFinished(close);
   const url = `${tls === undefined ? 'http' : 'https'}://localhost:${port}/messages`;
   const call: Call = async (headers = {}, more = {}) => {
     const trust = tls === undefined ? {} : { ca: tls.ca, agent: false as const };
@@ -131,7 +126,6 @@ describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662
   let idpIssuer: string;
   let time = 0;
   let unmute: () => void;
-  let introspections: Introspection[] = [];
 
   beforeAll(async () => {
     certificates = await createTestCertificates();
@@ -166,10 +160,6 @@ describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662
     unmute = muteNotices();
     idp.on('request', new oidc.Provider(idpIssuer, configuration).callback());
   });
-  afterEach(() => {
-    for (const each of introspections) each.close();
-    introspections = [];
-  });
   afterAll(async () => {
     unmute();
     await closeIdp();
@@ -186,7 +176,7 @@ describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662
       now: () => performance.now() / 1000 + time,
       ...options,
     });
-    introspections.push(introspection);
+    onTestFinished(introspection.close);
     return introspection;
   }
 
