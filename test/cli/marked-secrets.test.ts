@@ -144,6 +144,19 @@ async function expectUnmarked(command: readonly string[], environment: Environme
   return end;
 }
 
+/** Runs config with each value of a setting, and doctor with each value that can be used and one for each problem. */
+async function expectEachUnmarked(values: readonly string[], name: string, doctor: readonly string[]): Promise<void> {
+  const problems = new Set<string>();
+  for (const value of values) {
+    const environment = { ...usable(), [name]: value };
+    const { status, stderr } = await expectUnmarked(['config'], environment);
+    const problem = stderr.replace(/"[^"]*"/, '');
+    // Commands share the text of a problem: for the next value that has it, doctor prints the same.
+    if (status === 0 || !problems.has(problem)) await expectUnmarked(doctor, environment);
+    problems.add(problem);
+  }
+}
+
 /** The names that a setting of the table has in the environment. */
 const names = Object.values(settingTable).map((row: SettingRow) => environmentName(row, variants.a));
 
@@ -211,27 +224,14 @@ describe('commands that end', () => {
   });
 
   it('every form of a Redis URL, right and wrong, with the mark in any place → not printed', async () => {
-    const problems = new Set<string>();
-    for (const url of [...redisUrls(closed), ...oddRedisUrls(closed)]) {
-      const environment = { ...usable(), REPLAY_STORE: url };
-      const { status, stderr } = await expectUnmarked(['config'], environment);
-      const problem = stderr.replace(/"[^"]*"/, '');
-      // Commands share the text of a problem: for the next URL that has it, doctor prints the same.
-      if (status === 0 || !problems.has(problem))
-        await expectUnmarked(['doctor', '--only', 'redis', '--timeout', '1'], environment);
-      problems.add(problem);
-    }
+    const doctor = ['doctor', '--only', 'redis', '--timeout', '1'];
+    await expectEachUnmarked([...redisUrls(closed), ...oddRedisUrls(closed)], 'REPLAY_STORE', doctor);
   });
 
   it('every form of an outbound proxy, right and wrong → not printed', async () => {
-    for (const url of proxyUrls(closed)) {
-      for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy']) {
-        const environment = { ...usable(), [name]: url };
-        for (const command of [['config'], ['doctor', '--only', 'provider,tls', '--timeout', '1']]) {
-          await expectUnmarked(command, environment);
-        }
-      }
-    }
+    const doctor = ['doctor', '--only', 'provider,tls', '--timeout', '1'];
+    for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy'])
+      await expectEachUnmarked(proxyUrls(closed), name, doctor);
   });
 
   it('URLs with a password as flags of doctor, explain and token → not printed', async () => {
