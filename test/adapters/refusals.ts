@@ -35,8 +35,8 @@ async function describeExpected(call: RefusedCall, path: string, url: string, li
 /** Where the platform has to make a `Request` of what came, and answers by itself what has no URL. */
 const madeOfRequests: ReadonlySet<string> = new Set(['hono', 'hono, basePath', 'fetch']);
 
-/** Registers the tests of refused requests, each compared byte for byte. Default: a request for every reason. */
-export function describeRefusals(name: string, start: Start, calls = refusedCalls): void {
+/** Registers the tests of refused requests, each compared byte for byte. */
+export function describeRefusals(name: string, start: Start, calls: readonly RefusedCall[]): void {
   let running: Running;
   beforeAll(async () => {
     running = await start(issuer);

@@ -108,3 +108,8 @@ export const refusedCalls: readonly RefusedCall[] = [
   { reason: 'replay_store_full', server: 'withFullReplay', headers: (url) => dpop(url) },
   { reason: 'unexpected', server: 'defective', headers: (url) => dpop(url) },
 ];
+
+const few: readonly Reason[] = ['missing_credentials', 'insufficient_scope', 'keys_unavailable', 'missing_proof_nonce'];
+
+/** 401, 403, 503, a nonce, and a body of the caller: for frameworks and runtimes that send what one object describes. */
+export const fewRefusedCalls = refusedCalls.filter(({ reason }) => few.includes(reason));
