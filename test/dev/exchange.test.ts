@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runProcess } from '../support/command-runs.ts';
+import { runCommand, runProcess } from '../support/command-runs.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { send } from '../support/http-client.ts';
@@ -11,8 +11,8 @@ let dev: DevProcess;
 let token: string;
 let rules: string;
 let ca: string;
-const run = (args: readonly string[], input?: string) =>
-  runProcess(args, { ...dev.environment, NODE_EXTRA_CA_CERTS: ca }, input);
+const environment = () => ({ ...dev.environment, NODE_EXTRA_CA_CERTS: ca });
+const run = (args: readonly string[], input?: string) => runCommand(args, environment(), input);
 
 beforeAll(async () => {
   upstream = await startRecordingUpstream();
@@ -37,7 +37,7 @@ it('dev --upstream --exchange, and curl → the upstream has its own token of th
 });
 
 it('doctor with these rules → the provider accepts the exchange', async () => {
-  const { status, stdout } = await run(['doctor', '--only', 'provider', '--rules', rules]);
+  const { status, stdout } = await runProcess(['doctor', '--only', 'provider', '--rules', rules], environment());
   expect([status, stdout]).toEqual([0, expect.stringContaining('accepts the exchange upstream')]);
 });
 
