@@ -466,7 +466,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(40_680);
   });
 
-  it('tests: at most 69,863 lines; tools: at most 10,906', () => {
+  it('tests: at most 69,863 lines; tools: at most 10,907', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -476,7 +476,7 @@ describe('sizes', () => {
           0,
         );
     expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(69_863);
-    expect(countBelow('tools')).toBeLessThanOrEqual(10_906);
+    expect(countBelow('tools')).toBeLessThanOrEqual(10_907);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {

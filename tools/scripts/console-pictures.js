@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Takes the pictures of the console in docs/images, one for the site: node tools/scripts/console-pictures.js
-// It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
+// It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium). For the package, 256 colours are a third of the bytes:
+// pngquant --ext .png --force 256 docs/images/console-*.png
 import { execFileSync, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
