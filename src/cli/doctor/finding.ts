@@ -86,6 +86,8 @@ export const findings = {
   dpop_stripped: fail('url', 'A proxy removes the DPoP header.'),
   preflight_refused: fail('url', 'A preflight of an allowed origin does not reach the service.'),
   redis_unreachable: fail('redis', 'Redis is unreachable.'),
+  redis_tls: fail('redis', 'No TLS connection to Redis: it does not speak TLS, or its certificate is not trusted.'),
+  redis_url: fail('redis', 'Redis has no such database, or is not what the URL says: a cluster, or sentinels.'),
   redis_login: fail('redis', 'Redis refuses the user or the password.'),
   redis_cluster: fail('redis', 'Redis is a cluster, and the URL is for a single server.'),
   redis_readonly: fail('redis', 'Redis refuses writes: it is a read-only replica, or cannot save its data.'),

@@ -8,8 +8,35 @@ import type { Settings } from '../../server/settings/settings.ts';
 import { type DoctorContext, describeError, type Findings } from './context.ts';
 import { type Finding, type FindingName, ok, problem, skipped } from './finding.ts';
 
+type Problem = readonly [name: FindingName, form: RegExp, fix: string];
+
+/** Problems of connections with TLS, by code or message of Node and OpenSSL. The client of sentinels has no codes. */
+const tlsProblems: readonly Problem[] = [
+  [
+    'redis_tls',
+    /SELF_SIGNED|self-signed|UNABLE_TO_|unable to/,
+    'Trust the authority of Redis: NODE_EXTRA_CA_CERTS=/path/of/that/authority.pem',
+  ],
+  ['redis_tls', /ALTNAME|altnames/, 'Set $ to the name that the certificate of Redis is for.'],
+  [
+    'redis_tls',
+    /EXPIRED|NOT_YET_VALID|expired|not yet valid/,
+    'Renew the certificate of Redis, or set the clock of this host.',
+  ],
+  [
+    'redis_tls',
+    /CERTIFICATE_REQUIRED|certificate required/i,
+    'Set tls-auth-clients no in Redis and write user:password@ in $.',
+  ],
+  [
+    'redis_tls',
+    // A port without TLS awaits the end of a command.
+    /^Connection timeout$|EPROTO|WRONG_VERSION|PACKET_LENGTH|wrong version|packet length/,
+    'If the port does not speak TLS, write redis instead of rediss in $. Otherwise correct host and port, or the firewall.',
+  ],
+];
 /** Problems by the messages of Redis and its client, with fixes. `$` is the setting. The first that matches counts. */
-const problems: readonly (readonly [name: FindingName, form: RegExp, fix: string])[] = [
+const problems: readonly Problem[] = [
   [
     'redis_login',
     /^(?:WRONGPASS|NOAUTH|ERR (?:AUTH|invalid pass|Client sent AUTH|.*unauth))/,
@@ -17,9 +44,12 @@ const problems: readonly (readonly [name: FindingName, form: RegExp, fix: string
   ],
   [
     'redis_cluster',
-    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
+    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b|^ERR SELECT is not allowed in cluster/,
     'Set $ to redis+cluster://host:port,…, or to a server without cluster mode.',
   ],
+  ['redis_url', /^ERR DB index/, 'Write a database into $ that Redis has: CONFIG GET databases'],
+  ['redis_url', /^ERR .*cluster support disabled/, 'Set $ to redis://host:port: this server is not part of a cluster.'],
+  ['redis_url', /^ERR unknown command .?SENTINEL/i, 'Set $ to redis://host:port, or to the port of the sentinels.'],
   [
     'redis_readonly',
     /^(?:READONLY|MISCONF|NOREPLICAS)\b/,
@@ -32,9 +62,17 @@ const problems: readonly (readonly [name: FindingName, form: RegExp, fix: string
     'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping; for REVOCATION_STORE, the commands of docs/other-proofs.md too',
   ],
   ['redis_clients', /^ERR max number of clients/, 'CONFIG SET maxclients with a larger limit, or run fewer processes.'],
+  [
+    'redis_unreachable',
+    /^ECONNRESET$|^Socket closed/,
+    'If the port speaks TLS, write rediss instead of redis in $. Otherwise see the log of Redis.',
+  ],
   ['redis_slow', /in time$/, 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.'],
 ];
-const unreachable = ['redis_unreachable', /$/, 'Start Redis, or correct host and port in $.'] as const;
+const unreachable: Problem = ['redis_unreachable', /$/, 'Start Redis, or correct host and port in $.'];
+/** Messages that cannot contain the URL. */
+const safeMessage =
+  /^[A-Z]+ |^no response|in time$|^Connection timeout$|^Socket closed unexpectedly$|^[a-z -]*certificate[a-z -]*$/;
 
 /** Opens a store and uses it as the service does. Calls `settle` with the error, if there is one; returns what closes it. */
 const openStores = {
@@ -77,12 +115,13 @@ export async function* checkRedis({ deployment: { settings, write }, timeoutSeco
       return (await findEviction(redis, settings[setting], timeoutSeconds)) ?? ok('redis', `${shown} responds`);
     }
     const { message } = cause as Error;
-    // Other messages may contain the URL. The client of sentinels has codes only in messages.
+    // The client of sentinels has codes only in messages.
     const [code = describeError(cause)] = /\bE[A-Z]{4,}\b/.exec(message) ?? [];
-    const text = /^[A-Z]+ |^no response|in time$/.test(message) ? message : code;
-    const [name, , fix] = problems.find(([, form]) => form.test(text)) ?? unreachable;
+    const text = safeMessage.test(message) ? message : code;
+    const possible = [...(/^rediss/.test(settings[setting]) ? tlsProblems : []), ...problems];
+    const [name, , fix] = possible.find(([, form]) => form.test(text) || form.test(message)) ?? unreachable;
     const seen = name === 'redis_slow' ? `no response within ${settings.replayTimeout} ms` : text;
-    const short = /^(?:ERR )?[\w' ]{1,40}/.exec(seen)?.[0].trim();
+    const short = /^(?:ERR )?[\w' -]{1,60}/.exec(seen)?.[0].trim();
     return problem(name, `${shown}: ${short}`, fix.replace('$', write(setting)));
   };
   yield* await Promise.all(used.map(examine));

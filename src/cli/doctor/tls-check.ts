@@ -53,7 +53,8 @@ async function describeChain(url: URL, { trust }: Entry, { timeoutSeconds }: Doc
   socket.destroy();
   const { subject, subjectaltname = `${subject.CN}`, valid_from: from, valid_to: to } = leaf;
   const { CN, O = 'unknown' } = findLast(leaf).issuer;
-  return `; it is for ${subjectaltname.replaceAll('DNS:', '')}, from ${from} to ${to}, and its chain ends at "${CN ?? O}"`;
+  // The names last: they may be many, and what is shown is cut.
+  return `; its chain ends at "${CN ?? O}", and it is valid from ${from} to ${to}, for ${subjectaltname.replaceAll('DNS:', '')}`;
 }
 
 /** Finds the last certificate of a chain. A root is its own issuer. */

@@ -23,6 +23,7 @@ const fix =
   'or redis+cluster://[user:password@]host[:port],…; rediss instead of redis for TLS';
 const several = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/([^/]*))?$/;
 const single = /^rediss?:\/\//;
+const database = /^(?:\/\d*)?$/;
 const nodeGrammar = /^([\w.~-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 const maxPort = 65_535;
@@ -32,6 +33,9 @@ export function parseRedisUrl(url: string): RedisTarget {
   const [, scheme, kind, credentials = '', hosts = '', name = ''] = several.exec(url) ?? [];
   if (kind === undefined) {
     if (!single.test(url) || !URL.canParse(url)) throw new TypeError(fix);
+    const { pathname, username, password } = new URL(url);
+    if (!database.test(pathname)) throw new TypeError(fix);
+    for (const text of [username, password]) decode(text);
     return { kind: 'single', url };
   }
   const defaultPort = kind === 'cluster' ? defaultPorts.cluster : defaultPorts.sentinel;

@@ -23,9 +23,9 @@ export interface Bend {
 
 export type BentProvider = Awaited<ReturnType<typeof startBentProvider>>;
 
-/** Starts a provider over TLS whose documents can be bent, on a free loopback port; `validity` of its certificate. */
-export async function startBentProvider(validity?: TestValidity) {
-  const certificates = await createTestCertificates(validity);
+/** Starts a provider over TLS whose documents can be bent, on a free loopback port; `validity` and more `hosts` of its certificate. */
+export async function startBentProvider(validity?: TestValidity, hosts?: readonly string[]) {
+  const certificates = await createTestCertificates(validity, hosts);
   const caFile = join(makeFolder('bent'), 'ca.pem');
   writeFileSync(caFile, certificates.ca);
   const { publicKey } = takeRsaKeys();

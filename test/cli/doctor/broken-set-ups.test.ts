@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findings as rows } from '../../../src/cli/doctor/finding.ts';
 import { needs } from '../../support/programs.ts';
+import { startBentProvider } from './bent-provider.ts';
 import {
   audience,
   type BrokenSetUp,
@@ -53,4 +54,14 @@ describe.each([
     const [title, name, , , program] = each;
     it(`${title} → ${name}`, needs(...(program === undefined ? [] : [program])), () => examine(each));
   }
+});
+
+it('untrusted certificate with many names → its authority is shown', async () => {
+  const hosts = Array.from({ length: 40 }, (_, at) => `host-${at}.provider.example`);
+  const provider = await startBentProvider(undefined, hosts);
+  workshop.stops.push(() => provider.close());
+  const { findings } = await runDoctor(['--only', 'tls'], { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: audience });
+  expect(findings.map(({ name, seen }) => [name, seen])).toEqual([
+    ['certificate_untrusted', expect.stringContaining('its chain ends at "Portcullis test authority"')],
+  ]);
 });

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import type { FindingName } from '../../../src/cli/doctor/finding.ts';
 import { findFreePort } from '../../../tools/shared/network.js';
 import { startTestRedis } from '../../support/redis.ts';
@@ -122,6 +123,18 @@ const redis =
     await server.command(...command);
     return { settings: { REPLAY_STORE: server.url } };
   };
+/** A Redis, addressed by a URL that is not for it. */
+const misread =
+  (change: (url: string) => string) =>
+  async ({ stops }: Workshop): Promise<SetUp> => {
+    const server = await startTestRedis();
+    stops.push(() => server.stop());
+    return { settings: { REPLAY_STORE: change(server.url) } };
+  };
+/** A port that speaks TLS. */
+async function tlsPort(workshop: Workshop, scheme: string): Promise<string> {
+  return `${scheme}://127.0.0.1:${await listenOn(workshop, createTlsServer(await createTestCertificates()))}`;
+}
 const awayRedis = (scheme: string, path = '') =>
   set(async () => ({ REPLAY_STORE: `${scheme}://127.0.0.1:${await findFreePort()}${path}` }));
 const program = 'redis-server';
@@ -200,6 +213,40 @@ export const brokenDeployments: readonly BrokenSetUp[] = [
       return { settings: { REPLAY_STORE: `redis://:wrong@127.0.0.1:${server.port}` } };
     },
     program,
+  ],
+  [
+    'Redis without TLS',
+    'redis_tls',
+    /write redis instead of rediss/,
+    misread((url) => url.replace('redis', 'rediss')),
+    program,
+  ],
+  ['Redis without this database', 'redis_url', /CONFIG GET databases/, misread((url) => `${url}/99`), program],
+  [
+    'Redis instead of its sentinels',
+    'redis_url',
+    /to redis:\/\/host:port/,
+    misread((url) => `${url.replace('redis', 'redis+sentinel')}/gate`),
+    program,
+  ],
+  [
+    'Redis without cluster mode',
+    'redis_url',
+    /not part of a cluster/,
+    misread((url) => url.replace('redis', 'redis+cluster')),
+    program,
+  ],
+  [
+    'Redis with the certificate of a private authority',
+    'redis_tls',
+    /NODE_EXTRA_CA_CERTS/,
+    async (workshop) => ({ settings: { REPLAY_STORE: await tlsPort(workshop, 'rediss') } }),
+  ],
+  [
+    'Redis with TLS, and a URL without',
+    'redis_unreachable',
+    /write rediss instead of redis/,
+    async (workshop) => ({ settings: { REPLAY_STORE: await tlsPort(workshop, 'redis') } }),
   ],
   [
     'slow Redis',
