@@ -33,6 +33,13 @@ export const isTextList = (value: unknown): value is readonly [string, ...string
   Array.isArray(value) && value.length > 0 && [...value].every(isText); // `every` skips holes
 export const isWithin = (least: number, most: number) => (value: unknown) =>
   typeof value === 'number' && value >= least && value <= most;
+/** An object with these functions. */
+export const hasFunctions =
+  (...names: readonly string[]) =>
+  (value: unknown): boolean =>
+    isObject(value) && names.every((name) => isFunction(Reflect.get(value, name)));
+/** A function that the package calls. */
+export const callable: OptionCheck = [isFunction, 'write a function'];
 export const oneOf = (...values: readonly unknown[]): OptionCheck => [
   (value) => values.includes(value),
   `write ${values.join(' or ')}`,

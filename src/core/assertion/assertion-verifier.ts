@@ -6,7 +6,7 @@ import type { JwkSet } from '../jose/jwk.ts';
 import { type Algorithm, type Jws, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
 import { createKeySet, findAll, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { checkOptionMembers, isObject, isText, isWithin, type OptionMembers } from '../option-members.ts';
+import { callable, checkOptionMembers, isObject, isText, isWithin, type OptionMembers } from '../option-members.ts';
 import type { Refused } from '../refused.ts';
 import { headerChecks } from '../token/access-token.ts';
 import { type ClaimRules, claimChecks } from '../token/claims.ts';
@@ -48,10 +48,10 @@ const maxLength = 16_384;
 const optionMembers: OptionMembers<AssertionVerifierOptions> = {
   issuer: [isText, 'must be a non-empty string', 'required'],
   audience: [isText, 'must be a non-empty string', 'required'],
-  now: true,
+  now: callable,
   clockTolerance: [isWithin(0, 60), 'must be seconds, 0 to 60'],
   jwks: [
-    (value) => typeof value === 'string' || isObject(value),
+    (value) => typeof value === 'string' || (isObject(value) && !Array.isArray(value)),
     'must be an https URL, a JWK set or a key set',
     'required',
   ],

@@ -1,3 +1,5 @@
+import { callable, isObject, isWithin, type OptionCheck } from '../option-members.ts';
+
 /** Options of a connection that a URL cannot have. */
 export interface RedisConnectionOptions {
   /** PEM files of a `rediss` URL: authorities instead of the default ones, and a client certificate with its key. */
@@ -5,6 +7,14 @@ export interface RedisConnectionOptions {
   /** Credentials for sentinels. The credentials of the URL are for Redis itself. Default: none. */
   readonly sentinel?: { readonly username?: string; readonly password?: string };
 }
+
+/** Members of the options of every store in Redis. */
+export const redisMembers = {
+  timeout: [isWithin(Number.MIN_VALUE, 60), 'write seconds above 0, 60 at most'],
+  onConnection: callable,
+  tls: [isObject, 'write an object with ca, cert and key in PEM'],
+  sentinel: [isObject, 'write an object with username and password'],
+} as const satisfies Readonly<Record<string, OptionCheck>>;
 
 export type RedisTarget =
   | { readonly kind: 'single'; readonly url: string }

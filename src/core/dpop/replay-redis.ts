@@ -1,11 +1,11 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
-import { checkOptionMembers } from '../option-members.ts';
+import { callable, checkOptionMembers, isText } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { keepLink, LateError, limit } from './kept-link.ts';
 import { openLinks, type RedisLink } from './redis-link.ts';
 import { type RedisClientLike, runScript } from './redis-script.ts';
-import type { RedisConnectionOptions } from './redis-url.ts';
+import { type RedisConnectionOptions, redisMembers } from './redis-url.ts';
 import { type Horizon, isAfter, type ReadNonce, type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
@@ -64,14 +64,15 @@ export async function createRedisReplayStore(
   options: RedisReplayOptions = {},
 ): Promise<RedisReplayStore> {
   checkOptionMembers<RedisReplayOptions>('createRedisReplayStore', options, {
-    ...{ timeout: true, namespace: true, onConnection: true, now: true, tls: true, sentinel: true },
+    ...{ ...redisMembers, namespace: true, now: callable },
   });
   const { timeout = 0.25, namespace = 'serve', onConnection, now = () => Date.now() / 1000 } = options;
   refuseOnWorkerd(
     'createRedisReplayStore',
     'where no connection outlives a request; write a store on a Durable Object',
   );
-  if (!namespaceGrammar.test(namespace)) throw new TypeError('namespace: write 1 to 64 letters, digits, _, . or -');
+  if (!isText(namespace) || !namespaceGrammar.test(namespace))
+    throw new TypeError('namespace: write 1 to 64 letters, digits, _, . or -');
   const links = await openLinks(target, options);
   const names = nameKeys(namespace, links.isCluster);
   const instance = randomBytes(9).toString('base64url');

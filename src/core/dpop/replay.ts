@@ -1,7 +1,7 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import { ask } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
-import { checkOptionMembers } from '../option-members.ts';
+import { callable, checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import type { NonceOrigin } from './nonce.ts';
 import { proofLifetime } from './proof-checks.ts';
@@ -84,7 +84,7 @@ const maxCapacity = 100_000_000;
  * no client can search for such a pair. Throws `TypeError` for an invalid capacity or `since`.
  */
 export function createMemoryReplayStore(options: MemoryReplayOptions = {}): MemoryReplayStore {
-  const members = { capacity: true, since: true, now: true } as const;
+  const members = { capacity: true, since: true, now: callable } as const;
   checkOptionMembers<MemoryReplayOptions>('createMemoryReplayStore', options, members);
   const { capacity = 1_000_000, now = () => Date.now() / 1000 } = options;
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > maxCapacity) {

@@ -23,7 +23,8 @@ const members: OptionMembers<TokenExchangeOptions> = {
   issuer: [isText, 'write the issuer, as iss has it', 'required'],
   bound: [(value) => value === 'allow', 'write allow, or leave it out'],
   actorToken: [(value) => isFunction(value) || isText(value), 'write a token, or a function that returns one'],
-  ...{ endpoint: true, ...clientMembers, ...outboundMembers },
+  endpoint: [isText, 'write the https URL of the token endpoint'],
+  ...{ ...clientMembers, ...outboundMembers },
 };
 const targetMembers: OptionMembers<ExchangeTarget> = { audience: true, resource: true, scopes: true };
 

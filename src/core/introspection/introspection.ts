@@ -3,6 +3,7 @@ import type { AccessError } from '../failures.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { JsonObject } from '../jose/json.ts';
 import {
+  callable,
   checkOptionMembers,
   isText,
   isWithin,
@@ -102,7 +103,7 @@ const members: OptionMembers<IntrospectionOptions> = {
   tokens: oneOf('opaque', 'all'),
   audience: oneOf('required', 'optional'),
   ...{ ...clientMembers, maxEntries: clientMembers.maxCalls, maxSeconds: kept, inactiveSeconds: kept },
-  ...{ ...outboundMembers, now: true },
+  ...{ ...outboundMembers, now: callable },
 };
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
 const jwsForm = /^[^.]+\.[^.]*\.[^.]+$/;

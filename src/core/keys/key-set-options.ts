@@ -1,4 +1,4 @@
-import { isWithin, type OptionMembers } from '../option-members.ts';
+import { callable, hasFunctions, isWithin, type OptionMembers, oneOf } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { describeFailure, type ProviderError } from '../outbound/provider-error.ts';
@@ -104,8 +104,11 @@ const maxStaleSeconds = 86_400;
 export const keySetMembers: OptionMembers<KeySetOptions> = {
   staleSeconds: [isWithin(0, maxStaleSeconds), `write seconds from 0 to ${maxStaleSeconds}`],
   insecure: [(value) => typeof value === 'boolean', 'write true or false'],
-  ...{ issuer: true, jwksUri: true, mode: true, fallback: true, restored: true, keyCache: true, ...outboundMembers },
-  ...{ now: true, random: true, onEvent: true },
+  mode: oneOf('refreshing', 'once'),
+  fallback: oneOf('well-known', 'none'),
+  keyCache: [hasFunctions('read', 'write'), 'write { read(url), write(url, keys) }'],
+  ...{ issuer: true, jwksUri: true, restored: true, ...outboundMembers },
+  ...{ now: callable, random: callable, onEvent: callable },
 };
 
 /** Creates the locator of the keys: a fixed address, or discovery with `known` as the earlier `jwks_uri`. Throws `TypeError`. */

@@ -1,7 +1,7 @@
 import { limitTime } from '../attempt.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { type JsonObject, parseJsonObject, withoutMark } from '../jose/json.ts';
-import type { OptionMembers } from '../option-members.ts';
+import { isFunction, isObject, type OptionMembers } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import { codeOf, showText } from '../shown-text.ts';
 import { version } from '../version.ts';
@@ -63,7 +63,11 @@ export interface OutboundOptions extends HttpClientOptions {
   readonly fetch?: Fetch;
 }
 
-export const outboundMembers: OptionMembers<OutboundOptions> = { ca: true, environment: true, fetch: true };
+export const outboundMembers: OptionMembers<OutboundOptions> = {
+  ca: true,
+  environment: [isObject, 'write an object with HTTPS_PROXY, such as process.env'],
+  fetch: [isFunction, 'write a function such as the global fetch'],
+};
 
 /** One request; what is absent is not sent. */
 interface Call extends Pick<FetchInit, 'method'> {

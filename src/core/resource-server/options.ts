@@ -10,7 +10,9 @@ import type { ProofAlg } from '../jose/jws.ts';
 import type { KeyCache } from '../keys/key-cache.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import {
+  callable,
   checkOptionMembers,
+  hasFunctions,
   isFunction,
   isObject,
   isText,
@@ -62,7 +64,7 @@ export interface AnyServerOptions<S extends Subject = Subject>
   readonly subject?: S;
   /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
   readonly issuer?: string;
-  /** Several issuers; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
+  /** Several issuers; or what finds the issuer of a token. An empty list only with `introspection`, if all tokens are opaque. */
   readonly issuers?: IssuerList | IssuerFinder;
   /**
    * Key sets that are open at the same time, if `issuers` has `find`; more are open only while requests wait for
@@ -179,13 +181,12 @@ const isRefusalStyle = (value: unknown): boolean => {
   const isKnown = ['full', 'bare'].includes(String(challenge)) && [401, 403].includes(Number(insufficientScopeStatus));
   return isKnown && Object.keys(others).length === 0;
 };
-const hasMethod = (name: string) => (value: unknown) => isObject(value) && isFunction(Reflect.get(value, name));
 
 export const serverChecks: OptionMembers<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full; several issuers go into issuers: [ … ]'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [
-    hasMethod('find'),
+    hasFunctions('find'),
     'write a list, or an object with a function find(iss, request); a function that gives a list was removed',
   ],
   maxOpenIssuers: [
@@ -197,7 +198,7 @@ export const serverChecks: OptionMembers<AnyServerOptions> = {
   ...tokenRuleMembers,
   clientCertificate: oneOf('tls', 'header'),
   introspection: [
-    hasMethod('introspect'),
+    hasFunctions('introspect'),
     'write createIntrospection({ endpoint, issuer, clientId, clientSecret }); a list was removed: create a server for each',
   ],
   decryption: [isObject, 'write { keys: [privateKey] }'],
@@ -208,9 +209,9 @@ export const serverChecks: OptionMembers<AnyServerOptions> = {
   fetch: [isFunction, 'write a function such as the global fetch'],
   ca: [isText, 'write certificates in PEM'],
   keysStale: [isWithin(0, 86_400), 'write seconds beyond freshness, 0 to 86400'],
-  keyCache: [(value) => hasMethod('read')(value) && hasMethod('write')(value), 'write { read(url), write(url, keys) }'],
-  onEvent: [isFunction, 'write a function'],
-  audit: [hasMethod('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
+  keyCache: [hasFunctions('read', 'write'), 'write { read(url), write(url, keys) }'],
+  onEvent: callable,
+  audit: [hasFunctions('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
   trustProxy: [
     (value) => value === 'none' || value === 'all' || Array.isArray(value),
     "write 'none', 'all', or a list of addresses and CIDR ranges such as ['10.0.0.0/8']; true is none of these",
@@ -228,10 +229,10 @@ export const dpopChecks: OptionMembers<DpopOptions> = {
   mode: oneOf('off', 'allowed', 'required'),
   algorithms: true,
   replay: [
-    (value) => value === 'off' || hasMethod('witness')(value),
+    (value) => value === 'off' || hasFunctions('witness')(value),
     'write off, or a store: createMemoryReplayStore(), await createRedisReplayStore(url)',
   ],
-  nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+  nonces: [hasFunctions('issue'), 'write createNonces({ secret })'],
   nonceDemand: oneOf('always', 'after-start'),
 };
 
@@ -259,6 +260,12 @@ export function checkOptions(options: AnyServerOptions): void {
   if (options.fetch !== undefined && options.ca !== undefined) {
     throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
   }
+}
+
+/** Throws `TypeError` for a server that would refuse every token, such as one whose list of issuers was not loaded. */
+export function requireIssuers({ issuers, introspection }: AnyServerOptions): void {
+  if (!isFixed(issuers) || issuers.length > 0 || introspection !== undefined) return;
+  throw new TypeError('issuers: name at least one; an empty list is only for introspection, if all tokens are opaque');
 }
 
 /** Only a list of issuers can be checked now. */

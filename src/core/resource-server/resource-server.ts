@@ -11,7 +11,7 @@ import { type Access, isAccess, refusalOf } from './access.ts';
 import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';
 import type { Subject } from './issuers/token-rules.ts';
 import { createJudge, type Judge } from './judgement.ts';
-import { checkOptions, type Emit, type ResourceServerOptions } from './options.ts';
+import { checkOptions, type Emit, type ResourceServerOptions, requireIssuers } from './options.ts';
 import { recordServer } from './own-server.ts';
 import { openServerRules } from './server-rules.ts';
 
@@ -69,6 +69,15 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
  * const server = createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' });
  */
 export function createResourceServer<S extends Subject = 'required'>(
+  options: ResourceServerOptions<S>,
+): ResourceServer<ClaimsOf<S>> {
+  checkOptions(options);
+  requireIssuers(options);
+  return openServer(options);
+}
+
+/** Like {@link createResourceServer}, but `issuers` may be empty: then every token is refused as `invalid_issuer`. */
+export function openServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { keepLink, limit } from '../dpop/kept-link.ts';
 import { openLinks, type RedisLink } from '../dpop/redis-link.ts';
 import type { RedisClientLike } from '../dpop/redis-script.ts';
-import type { RedisConnectionOptions } from '../dpop/redis-url.ts';
+import { type RedisConnectionOptions, redisMembers } from '../dpop/redis-url.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { type RevocationFollower, type RevocationRecord, type RevocationStore, RevocationsFull } from './record.ts';
@@ -48,9 +48,7 @@ export async function createRedisRevocationStore(
   target: string | RedisClientLike,
   options: RedisRevocationOptions = {},
 ): Promise<RedisRevocationStore> {
-  checkOptionMembers<RedisRevocationOptions>('createRedisRevocationStore', options, {
-    ...{ timeout: true, onConnection: true, tls: true, sentinel: true },
-  });
+  checkOptionMembers<RedisRevocationOptions>('createRedisRevocationStore', options, redisMembers);
   const { timeout = 3, onConnection } = options;
   refuseOnWorkerd('createRedisRevocationStore', 'where no connection outlives a request');
   const links = await openLinks(target, options);

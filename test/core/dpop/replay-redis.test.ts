@@ -319,7 +319,7 @@ describe('a Redis that is not there', () => {
 
   it('a response to a proof → no timer waits for it any more', async () => {
     const impostor = await startImpostor((words) => answerCheck(words) ?? writeAnswer('first'));
-    const store = await openConnectedStore(impostor.url, { timeout: 1234 });
+    const store = await openConnectedStore(impostor.url, { timeout: 12.34 });
     const setTimer = vi.spyOn(globalThis, 'setTimeout');
     const clearTimer = vi.spyOn(globalThis, 'clearTimeout');
     onTestFinished(() => {
@@ -327,7 +327,7 @@ describe('a Redis that is not there', () => {
       clearTimer.mockRestore();
     });
     expect(await store.witness(jkt, 'a', soon())).toBe(true);
-    const index = setTimer.mock.calls.findIndex(([, delay]) => delay === 1_234_000);
+    const index = setTimer.mock.calls.findIndex(([, delay]) => delay === 12_340);
     expect(clearTimer).toHaveBeenCalledWith(setTimer.mock.results[index]?.value);
     expect(index).toBeGreaterThan(-1);
   });

@@ -71,6 +71,7 @@ export type Recipients = { readonly clientIds: readonly string[] } | { readonly 
 export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
   checkValues(options, tokenRuleMembers);
   const { clockTolerance: both = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
+  const { algorithms = ['RS256'] } = options;
   const { exp, nbf } = isObject(both) ? both : { exp: both, nbf: both };
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
   const mostNbf = typeof both === 'number' ? maxTolerance : maxNbfTolerance;
@@ -84,7 +85,7 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   return {
     profile,
     ...readRecipients(options),
-    algorithms: readAlgorithms(options.algorithms ?? ['RS256'], tokenAlgs),
+    algorithms: readAlgorithms(algorithms, tokenAlgs),
     expTolerance: exp,
     nbfTolerance: nbf,
     subject,

@@ -8,7 +8,7 @@ import {
   onlyPost,
 } from '../../http/event-post.ts';
 import { namePeer } from '../../http/peer-name.ts';
-import { checkOptionMembers, isText, isTextList, type OptionMembers } from '../../option-members.ts';
+import { callable, checkOptionMembers, isText, isTextList, type OptionMembers, oneOf } from '../../option-members.ts';
 import { Refused } from '../../refused.ts';
 import { requireOwnServer } from '../../resource-server/own-server.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
@@ -41,7 +41,8 @@ const pathGrammar = /^\/[\w.~!$&'()*+,;=:@/-]*$/;
 const members: OptionMembers<BackchannelLogoutOptions> = {
   clientIds: [isTextList, 'write at least one client, in an array', 'required'],
   path: [(value) => isText(value) && pathGrammar.test(value), 'write a path such as /backchannel-logout'],
-  ...{ subject: true, onLogout: true },
+  subject: oneOf(true, false),
+  onLogout: callable,
 };
 
 const accepted = eventResponse(200);

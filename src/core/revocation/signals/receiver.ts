@@ -8,7 +8,7 @@ import {
   onlyPost,
 } from '../../http/event-post.ts';
 import { isSameSecret } from '../../http/same-secret.ts';
-import { checkOptionMembers } from '../../option-members.ts';
+import { callable, checkOptionMembers } from '../../option-members.ts';
 import { createOutbound, type OutboundOptions, outboundMembers } from '../../outbound/outbound.ts';
 import { requireOwnServer } from '../../resource-server/own-server.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
@@ -44,7 +44,7 @@ export function openSignals(
   now: () => number = () => Date.now() / 1000,
 ) {
   checkOptionMembers<SignalsReceiverOptions>('createSignalsReceiver', options, {
-    ...{ streams: true, onStreamEvent: true },
+    ...{ streams: true, onStreamEvent: callable },
     ...outboundMembers,
   });
   const { streams: written, onStreamEvent, ...keyOptions } = options;

@@ -1,4 +1,5 @@
 import { attempt } from '../../../core/attempt.ts';
+import { callable, checkOptionMembers, isText, type OptionMembers, oneOf } from '../../../core/option-members.ts';
 import type { Audit, AuditDecision } from '../../../core/resource-server/audit.ts';
 import { type AuditDestination, type AuditFile, openAuditFile } from './audit-file.ts';
 import { createAuditFormat, type FormatAuditLine } from './audit-line.ts';
@@ -94,14 +95,18 @@ export function createAudit(options: AuditOptions): Audit {
   };
 }
 
+const members: OptionMembers<AuditOptions> = {
+  destination: [isText, 'write stdout, stderr, or the path of a file', 'required'],
+  path: oneOf('on', 'off'),
+  full: oneOf('block', 'drop'),
+  identity: oneOf('off', 'plain', 'hashed'),
+  identitySecret: [(value) => typeof value === 'string', 'write a string'],
+  onState: callable,
+};
+
 function checkOptions(options: AuditOptions): void {
-  const { destination, path = 'on', full = 'block', identity = 'hashed', identitySecret = '' } = options;
-  if (typeof destination !== 'string' || destination === '') {
-    throw new TypeError('destination: write stdout, stderr, or the path of a file');
-  }
-  if (path !== 'on' && path !== 'off') throw new TypeError('path: write on or off');
-  if (full !== 'block' && full !== 'drop') throw new TypeError('full: write block or drop');
-  if (!['off', 'plain', 'hashed'].includes(identity)) throw new TypeError('identity: write off, plain or hashed');
+  checkOptionMembers<AuditOptions>('createAudit', options, members);
+  const { identity = 'hashed', identitySecret = '' } = options;
   if (identity === 'hashed' && Buffer.byteLength(identitySecret) < leastSecretBytes) {
     throw new TypeError(`identitySecret: write at least ${leastSecretBytes} bytes, or another identity than hashed`);
   }
