@@ -559,7 +559,7 @@ describe('house rules', () => {
   it('one door: only it turns settings and compiled rules into a resource server', () => {
     const opening = sources.filter(
       ({ path, text }) =>
-        /^(?:server|serve|gate|console|dev|cli)\//.test(path) && /\bcreateResourceServer\(\{/.test(text),
+        /^(?:server|serve|gate|console|dev|cli)\//.test(path) && /\bcreate(?:Any)?ResourceServer\(\{/.test(text),
     );
     expect(opening.map(({ path }) => path)).toEqual([
       'cli/explain/explainer.ts', // without settings: --issuer and --audience, or nothing but a token

@@ -130,7 +130,9 @@ async function tryClient(
 }
 
 /** Writes the fix of an error with the setting that it is about. The metadata may name an address that no setting has. */
-export function writeFix({ jwksUri, write }: Entry, { address }: Contact, { url, fix }: ProviderError): string {
+export function writeFix({ jwksUri, write }: Entry, { address }: Contact, error: ProviderError): string {
+  const { url } = error;
+  const fix = error.fix.replace('(jwksUri)', `(${write('jwksUri')})`);
   if (url !== undefined && url !== showUrl(address)) return fix;
   const setting = write(jwksUri === undefined ? 'issuer' : 'jwksUri');
   return fix

@@ -90,7 +90,7 @@ const special: Readonly<Partial<Record<ProviderFailure, Readonly<Record<string, 
   },
   status: {
     '^404$': `The identity provider has nothing at this address.
-      Compare the address with the guide of the provider. For a provider with keys and no metadata, set the address of its keys (jwksUri, or JWKS_URI in the environment).`,
+      Compare the address with the guide of the provider. For a provider with keys and no metadata, set the address of its keys (jwksUri).`,
     '^(?:407|511)$': `A proxy or network before the identity provider requires a login.
       Set HTTPS_PROXY with user and password, or exempt this host at the proxy.`,
     '^40[13]$': `The identity provider refuses the request.

@@ -73,11 +73,11 @@ export function createResourceServer<S extends Subject = 'required'>(
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
   requireIssuers(options);
-  return openServer(options);
+  return createAnyResourceServer(options);
 }
 
 /** Like {@link createResourceServer}, but `issuers` may be empty: then every token is refused as `invalid_issuer`. */
-export function openServer<S extends Subject = 'required'>(
+export function createAnyResourceServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);

@@ -7,7 +7,7 @@ import { thumbprint } from '../../core/jose/jwk.ts';
 import { signCompact } from '../../core/jose/sign.ts';
 import { createProof, type KeyPair, makeKeyPair } from '../../core/jose/signed-proof.ts';
 import { findLikeliest } from '../../core/likeliest-name.ts';
-import { createResourceServer } from '../../core/resource-server/resource-server.ts';
+import { createAnyResourceServer } from '../../core/resource-server/resource-server.ts';
 import { type ClaimPath, listPaths } from '../../core/token/grants.ts';
 import { trustEntry } from '../../server/process/open-resource-server.ts';
 import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
@@ -117,7 +117,7 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, sig
     trustEntry({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }, 'required'),
   );
   const means = { audience: 'none', dpop: { mode: dpop, replay: 'off' } } as const;
-  return createResourceServer({ issuers: sampled, subject: 'optional', ...means });
+  return createAnyResourceServer({ issuers: sampled, subject: 'optional', ...means });
 }
 
 const listSchema = v.pipe(v.array(caseSchema), v.minLength(1));

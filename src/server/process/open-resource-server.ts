@@ -3,7 +3,7 @@ import type { Introspection } from '../../core/introspection/introspection.ts';
 import type { Subject } from '../../core/resource-server/issuers/token-rules.ts';
 import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-issuer.ts';
 import type { AnyServerOptions, IssuerWithRecipients } from '../../core/resource-server/options.ts';
-import { openServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
+import { createAnyResourceServer, type ResourceServer } from '../../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../core/token/claims.ts';
 import type { Settings } from '../settings/settings.ts';
 
@@ -45,12 +45,12 @@ export function openResourceServer(
   if (!isOfRules) {
     const { challenge, insufficientScopeStatus } = variant;
     const refusalStyle = { challenge, insufficientScopeStatus };
-    return openServer({ ...common, issuers: entries.issuers, audience: [audience], subject, refusalStyle });
+    return createAnyResourceServer({ ...common, issuers: entries.issuers, audience: [audience], subject, refusalStyle });
   }
   const issuers = entries.issuers.map((entry) => trustEntry(entry, subject));
   // A server without issuers only writes refusals without a challenge.
   const none = issuers.length === 0 && { audience: 'none' };
-  return openServer({ ...common, issuers, subject: 'optional', ...none });
+  return createAnyResourceServer({ ...common, issuers, subject: 'optional', ...none });
 }
 
 /** Each entry says for itself if tokens need a subject; `subject` of the settings is for those that do not. */

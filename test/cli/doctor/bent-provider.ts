@@ -17,6 +17,8 @@ export interface Bend {
   metadata?: object;
   /** Response of /introspect. */
   introspection?: { readonly document: object; readonly status: number };
+  /** Status of the metadata. */
+  status?: number;
   /** Never responds. */
   hangs?: boolean;
 }
@@ -37,6 +39,7 @@ export async function startBentProvider(validity?: TestValidity, hosts?: readonl
       lead = 0,
       keys = [jwk],
       hangs,
+      status = 200,
       metadata,
       introspection,
     } = provider.bend;
@@ -48,7 +51,9 @@ export async function startBentProvider(validity?: TestValidity, hosts?: readonl
       return void response.writeHead(own, { 'content-type': 'application/json' }).end(JSON.stringify(document));
     }
     const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri, ...metadata };
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+    response
+      .writeHead(request.url === '/jwks' ? 200 : status, { 'content-type': 'application/json' })
+      .end(JSON.stringify(document));
   });
   const port = await listen(server);
   const own = `https://localhost:${port}/`;

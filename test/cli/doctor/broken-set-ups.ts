@@ -325,6 +325,7 @@ export const brokenProviders: readonly BrokenSetUp[] = [
     /^IDP_DOMAIN=localhost:\d+$/,
     async ({ provider }) => ({ settings: { IDP_DOMAIN: provider.issuer } }),
   ],
+  ['no metadata', 'keys_unavailable', /address of its keys \(JWKS_URI\)/, bend({ status: 404 })],
   ['clock of the provider ahead', 'clock_behind', /timedatectl set-ntp true/, bend({ lead: 602 })],
   ['clock of the provider behind', 'clock_ahead', /timedatectl set-ntp true/, bend({ lead: -602 })],
   ['jwks_uri with http', 'jwks_uri_invalid', /over https/, bend({ jwksUri: 'http://localhost/jwks' })],
