@@ -80,6 +80,8 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
           if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
           return refusal === undefined;
         };
+        // Later hooks run after the handler; a refusal in one of them would run it again without end.
+        if (reply.sent || !['function', 'undefined'].includes(typeof done)) throw new TypeError(wrongHook);
         const admission = admit();
         if (done !== undefined) return void admission.then((isAdmitted) => isAdmitted && done(), done);
         return new Promise<void>((resolve, reject) => {
@@ -91,6 +93,9 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
     ({ raw }) => raw,
   );
 }
+
+const wrongHook =
+  'authorize: use it as onRequest, preValidation or preHandler; the other hooks do not protect the handler';
 
 /**
  * Creates an error handler: it responds to an `AccessError` that a handler has thrown with that refusal. Every other error is

@@ -32,10 +32,11 @@ export function createForms<F extends object>(create: (credentials: RoutePolicy<
 
 /** Creates a wrapper, whose types are `P`. `wrap` gets a checked policy and the handler, and creates what the runtime calls. */
 export function createWrapperForms<P, H>(wrap: (route: RoutePolicy<unknown>, handler: H) => unknown): P {
-  const forms = createForms((credentials) => (policy: Policy<unknown>, handler: H) => {
+  const forms = createForms((credentials) => (policy: Policy<unknown>, handler: H, third?: unknown) => {
     if (isRequest(policy)) throw new TypeError(unwrapped);
     checkPolicy(policy);
     if (typeof handler !== 'function') throw new TypeError(`protect: ${withHandler}`);
+    refuseSecond('protect', third);
     return wrap({ policy, credentials }, handler);
   });
   // `P` states the types of the route and its handler; none is read here.
@@ -48,7 +49,11 @@ export function createMiddlewareForms<M, Q extends object, D>(
   mount: (route: RoutePolicy<unknown>) => M,
   keyOf: (request: Q) => object = (request) => request,
 ): AuthorizeForms<M, Q, D> {
-  const forms = createForms((credentials) => (policy?: Policy<unknown>) => mount(readRoutePolicy(policy, credentials)));
+  const forms = createForms((credentials) => (policy?: Policy<unknown>, second?: unknown) => {
+    const route = readRoutePolicy(policy, credentials);
+    refuseSecond('authorize', second);
+    return mount(route);
+  });
   const readers: AccessReaders<Q> = {
     accessOf: (request, policy) => accessOf(keyOf(request), { server, policy }),
     findAccess: (request, policy) => findAccess(keyOf(request), { server, policy }),
@@ -59,13 +64,19 @@ export function createMiddlewareForms<M, Q extends object, D>(
 
 const anyToken: Policy = {};
 
+/** Throws `TypeError` for a second policy, which would require nothing. `map` passes an index. */
+export function refuseSecond(caller: string, second: unknown): void {
+  if (Object(second) !== second) return;
+  throw new TypeError(`${caller}: write one policy; combine several with allOf(…) or anyOf(…)`);
+}
+
 /** Reads the policy of middleware. Throws `TypeError` for an invalid policy. */
 export function readRoutePolicy<C>(
   policy: Policy<C> | undefined,
   credentials: RoutePolicy<C>['credentials'],
 ): RoutePolicy<C> {
   // Without a policy the claims are the token's.
-  const read = policy ?? (anyToken as Policy<C>);
+  const read = policy === undefined ? (anyToken as Policy<C>) : policy;
   if (isRequest(read)) throw new TypeError(uncalled);
   checkPolicy(read);
   return { policy: read, credentials };

@@ -19,7 +19,7 @@ import { checkPolicy } from '../core/policy/checked-policy.ts';
 import type { Policy } from '../core/policy/policy.ts';
 import type { Access, ResourceServer } from '../core/resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../core/token/claims.ts';
-import { createForms, type Forms, type RoutePolicy, readRoutePolicy } from './forms.ts';
+import { createForms, type Forms, type RoutePolicy, readRoutePolicy, refuseSecond } from './forms.ts';
 import {
   accessOf,
   createGuard,
@@ -57,7 +57,10 @@ export type Protect = Forms<(policy: Policy<unknown>) => RouteDecorator>;
  *   }
  * }
  */
-export const Protect: Protect = createForms((credentials) => (policy: Policy<unknown>) => protect(policy, credentials));
+export const Protect: Protect = createForms((credentials) => (policy: Policy<unknown>, second?: unknown) => {
+  refuseSecond('Protect', second);
+  return protect(policy, credentials);
+});
 
 /** Sets the policy of a route like `@Protect({ scopes })`: each of the scopes is required. */
 export function Scopes(...scopes: readonly [string, ...string[]]): RouteDecorator {

@@ -1,6 +1,11 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
-import fastify, { type FastifyReply, type FastifyRequest, type onRequestHookHandler } from 'fastify';
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onRequestHookHandler,
+} from 'fastify';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { some } from 'hono/combine';
 import { describe, expect, it, test } from 'vitest';
@@ -35,6 +40,7 @@ describe.each([
     ['no handler', [{}]],
     ['undefined for a policy', [undefined, handler]],
     ['null for a policy', [null, handler]],
+    ['a second policy', [{}, handler, { scopes: ['a'] }]],
   ])('%s → TypeError at creation of the route', (_case, args) => {
     expect(() => loose(protect)(...args)).toThrow(TypeError);
     expect(() => loose(protect)(...args)).toThrow(/^(?:policy|protect): /);
@@ -54,11 +60,15 @@ describe.each([
     ['null', null],
   ])('%s as the policy → TypeError at creation of the route', (_case, policy) => {
     const { optional } = authorize as { readonly optional: unknown }; // it has one
-    for (const form of [authorize, optional]) {
-      if (policy === null)
-        expect(loose(form)(policy)).toBeTypeOf('function'); // as without a policy
-      else expect(() => loose(form)(policy)).toThrow(/^policy: /);
-    }
+    for (const form of [authorize, optional]) expect(() => loose(form)(policy)).toThrow(/^policy: /);
+  });
+
+  it.each([
+    ['a second policy', { scopes: ['b'] }],
+    ['a handler', (): void => undefined],
+  ])('%s after the policy → TypeError at creation of the route', (_case, second) => {
+    expect(() => loose(authorize)({ scopes: ['a'] }, second)).toThrow(/^authorize: write one policy; .*allOf/);
+    expect([{ scopes: ['a'] }].map(loose(authorize))).toEqual([expect.any(Function)]);
   });
 });
 
@@ -74,9 +84,37 @@ it.each([
   }
 });
 
+describe('fastify, authorize() as a hook that does not protect the handler', () => {
+  const open = (hook: string): FastifyInstance => {
+    const app = fastify({ logger: { level: 'error', stream: { write: (line) => void lines.push(line) } } });
+    return app.get('/', { [hook]: createFastifyAuthorize(server)() }, async () => ({ hello: 'world' }));
+  };
+  const lines: string[] = [];
+  const mistake = 'authorize: use it as onRequest, preValidation or preHandler';
+
+  it.each(['preParsing', 'preSerialization', 'onSend'])('%s → 500 for each request', async (hook) => {
+    const app = open(hook);
+    for (const headers of [{}, issuer.headers()]) {
+      const response = await app.inject({ url: '/', headers });
+      expect([response.statusCode, response.json().message]).toEqual([500, expect.stringContaining(mistake)]);
+    }
+    await app.close();
+  });
+
+  it('onResponse → an error in the log', async () => {
+    const app = open('onResponse');
+    await app.inject('/');
+    await app.close();
+    expect(lines.at(-1)).toContain(mistake);
+  });
+});
+
 describe('nest, from untyped code', () => {
   it('no policy → TypeError where the route is declared', () =>
     expect(() => loose(Protect)()).toThrow(/^policy: write an object/));
+
+  it('two policies → TypeError', () =>
+    expect(() => loose(Protect)({}, { scopes: ['a'] })).toThrow(/^Protect: write one policy/));
 
   it('no resource server → TypeError', () => expect(() => loose(createGuard)()).toThrow(/^createGuard: hand over/));
 });
