@@ -57,7 +57,8 @@ function readCutoff(values: Flags<'revoke'>['values'], settings: Settings, isNam
   }
   const issuer = values.issuer ?? (isNamed ? settings.issuer : undefined);
   if (issuer === undefined && values.admin === undefined) {
-    throw new UsageError('write --issuer URL: no issuer is configured.');
+    const isKept = settings.revocationStore !== 'memory';
+    throw new UsageError(`write --issuer URL: no issuer is configured.${isKept ? '' : ` ${noStore}`}`);
   }
   if (values.issuer === '') throw new UsageError('--issuer lacks its value.');
   return { [kinds[kind]]: value, ...(issuer !== undefined && { issuer }), ...(before !== undefined && { before }) };
@@ -85,9 +86,12 @@ const hints: Readonly<Record<number, string>> = {
   503: ' It could not store the cutoff.',
 };
 
+const noStore =
+  'REVOCATION_STORE is not a Redis. Set it as the service has it, or write --admin URL of the service, and set its ADMIN_KEY_FILE.';
+
 async function useRedis(settings: Settings, use: (revocations: Revocations) => unknown): Promise<void> {
   if (settings.revocationStore === 'memory') {
-    throw fail('REVOCATION_STORE is not a Redis. Set it, or write --admin URL of a running service.', exitCodes.config);
+    throw fail(noStore, exitCodes.config);
   }
   let revocations: Revocations | undefined;
   try {

@@ -377,6 +377,9 @@ export const causeCases: readonly CauseCase[] = [
   certain('machine_token_without_sub', 'malformed_sub', { claims: { sub: null, azp: 'job' } }, [
     { claims: { sub: 'alice', azp: 'job' } },
   ]),
+  certain('machine_token_without_sub', 'malformed_sub', { claims: { sub: '', azp: 'job' } }, [
+    { claims: { sub: 'alice', azp: 'job' } },
+  ]),
   likely('placeholder_token', 'missing_credentials', { authorization: 'Bearer ', token: '' }, [
     noHeader,
     { authorization: 'Basic', token: '' },

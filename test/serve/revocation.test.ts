@@ -178,6 +178,13 @@ it.each<[readonly string[], Environment, number]>([
   expect([seen, stderr === '']).toEqual([expected, expected === 0]);
 });
 
+it('portcullis revoke without any setting → what to set', async () => {
+  const { stderr } = await runCommand(['revoke', '--sub', 'a'], {});
+  expect(stderr).toMatch(
+    /write --issuer URL: .* REVOCATION_STORE is not a Redis\. Set it .* --admin URL .* ADMIN_KEY_FILE\./,
+  );
+});
+
 describe('settings that cannot work → 78', () => {
   const stream = { transmitter: 'https://t.example', audience: 'a', authorizationFile: '/etc/hostname' };
   it.each<[string, Environment, unknown]>([

@@ -5,7 +5,13 @@ import type { TrustedIssuer } from '../../core/resource-server/issuers/trusted-i
 import { createDisguise } from '../../core/shown-comparison.ts';
 import { showText } from '../../core/shown-text.ts';
 import { explain } from '../../explain/explain.ts';
-import { decideBy, type Explanation, explainReason, startExplanation } from '../../explain/explanation.ts';
+import {
+  decideBy,
+  type Explanation,
+  explainReason,
+  leaveCertificateOpen,
+  startExplanation,
+} from '../../explain/explanation.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { describeUnserved, explainUnserved } from '../../explain/unserved.ts';
 import { requirementsOf } from '../../gate/gate.ts';
@@ -81,11 +87,13 @@ export async function openGate(given: GateToExplain, keyOptions: KeyOptions): Pr
 
   const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explanation> => {
     const server = await openServer(rule);
-    return explainByRule(rule, rules, call, (policy) =>
-      explain(server, request, call.policy ?? policy, call.connection, {
-        ...{ labels, disguise, ...call.options },
-        ...(keyOptions.network === 'online' && { introspection: 'ask' }),
-      }),
+    return explainByRule(rule, rules, call, async (policy) =>
+      leaveCertificateOpen(
+        await explain(server, request, call.policy ?? policy, call.connection, {
+          ...{ labels, disguise, ...call.options },
+          ...(keyOptions.network === 'online' && { introspection: 'ask' }),
+        }),
+      ),
     );
   };
 

@@ -139,7 +139,7 @@ export const scopeCauses: readonly Cause[] = [
   {
     id: 'machine_token_without_sub',
     reasons: ['malformed_sub'],
-    meaning: 'The provider omits sub in tokens of the client credentials grant, or leaves it empty.',
+    meaning: 'The provider omits sub in tokens of the client credentials grant, or writes null or an empty string.',
     fix: addSub,
     find: ({ seen: { claims }, force: { labels } }) => {
       const isNamed = typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string';
@@ -147,7 +147,8 @@ export const scopeCauses: readonly Cause[] = [
       const form = sub === null ? 'null' : sub === '' ? 'empty' : 'absent';
       if (sub || (!isNamed && form === 'absent')) return undefined;
       const note = `${isNamed ? 'the token names the client, and ' : ''}sub is ${form}`;
-      if (labels.subject === undefined) return { note, trial: { claims: { sub: 'a client' } } };
+      // Optional, it may be absent or null, and is never empty.
+      if (labels.subject === undefined || form === 'empty') return { note, trial: { claims: { sub: 'a client' } } };
       return { note, fix: labels.subject.set('optional'), or: addSub, trial: { subject: 'optional' } };
     },
   },

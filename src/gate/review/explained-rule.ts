@@ -2,11 +2,11 @@ import { readCopiedMessage } from '../../core/mcp/node-message.ts';
 import { readTrustedHeaders } from '../../core/mcp/operation-headers.ts';
 import { carriesMessage, type ReadMessage } from '../../core/mcp/operations.ts';
 import type { Policy } from '../../core/policy/policy.ts';
-import { type Explanation, explainReason, leaveCertificateOpen, leaveOpen } from '../../explain/explanation.ts';
+import { type Explanation, explainReason, leaveOpen } from '../../explain/explanation.ts';
 import type { ReceivedCall } from '../../explain/input/explained-call.ts';
 import type { Rule, RuleExchange, RuleMcp, Rules } from '../match/rules.ts';
 
-/** Explains a copied request by its rule. `explainBy` explains it by a policy. What the copy does not have stays open. */
+/** Explains a copied request by its rule. `explainBy` explains it by a policy, and leaves the client certificate open. */
 export async function explainByRule(
   rule: Rule,
   { exchanges }: Pick<Rules, 'exchanges'>,
@@ -16,7 +16,7 @@ export async function explainByRule(
   const { mcp } = rule;
   const operations = mcp && readOperations(mcp, call);
   const explanation = await explainBy((operations && mcp?.policies.explainedPolicy(operations)) ?? rule.policy);
-  const closed = leaveClientOpen(leaveCertificateOpen(explanation), rule);
+  const closed = leaveClientOpen(explanation, rule);
   const open = mcp !== undefined && operations === undefined ? leaveMessageOpen(closed) : closed;
   const exchange = rule.exchange === undefined ? undefined : exchanges.get(rule.exchange);
   return exchange === undefined || open.verdict === 'refused' ? open : explainExchange(open, rule, exchange);

@@ -45,7 +45,13 @@ export function openResourceServer(
   if (!isOfRules) {
     const { challenge, insufficientScopeStatus } = variant;
     const refusalStyle = { challenge, insufficientScopeStatus };
-    return createAnyResourceServer({ ...common, issuers: entries.issuers, audience: [audience], subject, refusalStyle });
+    return createAnyResourceServer({
+      ...common,
+      issuers: entries.issuers,
+      audience: [audience],
+      subject,
+      refusalStyle,
+    });
   }
   const issuers = entries.issuers.map((entry) => trustEntry(entry, subject));
   // A server without issuers only writes refusals without a challenge.

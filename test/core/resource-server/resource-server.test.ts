@@ -478,7 +478,11 @@ describe('options that cannot work → TypeError that says the fix, at creation'
       { audience: 'api', issuers: [{ issuer: 'https://idp.test/.well-known/openid-configuration' }] },
       /^issuer: write the issuer without \/\.well-known\/openid-configuration; it is the member issuer/,
     ],
-    [listed({ audience: 'b' }), /^issuers: there is no audience; .*rules/],
+    [
+      listed({ audience: 'b' }),
+      /^issuers: audience of an issuer belongs into its rules: \{ issuer, rules: \{ audience \} \}$/,
+    ],
+    [listed({ subject: 'optional' }), /^issuers: subject of an issuer belongs into its rules/],
     [listed({ rules: { aud: 'b' } }), /^rules: there is no aud/],
     [listed({ issuer: 'ftp://a/' }), /https/],
     [{ audience: 'api', issuers: ['idp.example', 'https://idp.example/'] }, /^issuers: name each issuer once/],

@@ -65,6 +65,12 @@ export function readIssuer(
   if (typeof entry !== 'object' || entry === null)
     throw new TypeError('issuers: write issuers, or objects with an issuer');
   // A test issuer has more members, an audience among them that is of its tokens and no rule.
+  const misplaced = 'token' in entry ? undefined : Object.keys(entry).find((name) => ruleNames.includes(name));
+  if (misplaced !== undefined) {
+    throw new TypeError(
+      `issuers: ${misplaced} of an issuer belongs into its rules: { issuer, rules: { ${misplaced} } }`,
+    );
+  }
   if (!('token' in entry)) checkMembers('issuers', entry, Object.keys(issuerMembers));
   const { issuer, keys, jwksUri, insecure, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
