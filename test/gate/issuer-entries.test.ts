@@ -119,13 +119,20 @@ describe('two entries of one issuer', () => {
     expect((await decide('/loose', 'opaque')).identity).toMatchObject({ 'x-auth-scope': 'admin' });
   });
 
-  // Other members: test/properties/issuer-entries.test.ts.
-  it('profile differs → only the rule of the stricter entry refuses', async () => {
-    const { decide } = await open({ profile: 'rfc9068' }, {});
-    const token = idp.token({}, { typ: 'JWT' });
+  const header = { typ: 'JWT' };
+  it.each([
+    ['audience', { audience: 'other' }, idp.token(), 'invalid_audience'],
+    ['algorithms', { algorithms: ['ES256'] }, idp.token(), 'unsupported_alg'],
+    ['clientIds', { clientIds: ['shop'] }, idp.token(), 'unaccepted_client'],
+    ['clientIdClaim', { clientIds: ['test-client'], clientIdClaim: 'cid' }, idp.token(), 'unaccepted_client'],
+    ['scopeClaim', { scopeClaim: 'scp' }, idp.token({ scp: 1 }), 'malformed_scope'],
+    ['profile', { profile: 'rfc9068' }, idp.token({}, header), 'unsupported_typ'],
+    ['clockTolerance', { clockTolerance: 0 }, idp.token({ exp: Math.floor(Date.now() / 1000) }), 'expired'],
+  ] as const)('%s differs → only the rule of the stricter entry refuses', async (_member, strict, token, reason) => {
+    const { decide } = await open(strict, { clockTolerance: 60 });
     for (let i = 0; i < 3; i++) {
       expect(await decide('/loose', token)).toMatchObject({ status: 200 });
-      expect(await decide('/strict', token)).toMatchObject({ status: 401, reason: 'unsupported_typ' });
+      expect(await decide('/strict', token)).toMatchObject({ status: 401, reason });
     }
   });
 });
