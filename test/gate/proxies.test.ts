@@ -243,6 +243,7 @@ for (const name of gateEdgeNames) {
       ['a URL with another scheme and a user', 'ftp://admin@localhost:PORT/public/x', 'localhost:PORT'],
       ['a URL whose path is in its query', 'http://localhost:PORT?/public/x', 'localhost:PORT?'],
       ['the path, with a Host that begins with the name', '/public/x', 'localhost:PORT, admin'],
+      ['the path, with another port in Host', '/public/x', 'localhost:1'],
     ])('%s in the request line → the upstream gets what the gate authorized, or nothing', async (_what, ...sent) => {
       const [target, host] = sent.map((each) => each.replace('PORT', String(edge.port)));
       const before = upstream.received.length;
