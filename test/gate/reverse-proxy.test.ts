@@ -86,6 +86,15 @@ describe('a request', () => {
     },
   );
 
+  it('a body with a length and Trailer → the body arrives, and no trailer is announced', async () => {
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (arrived.endsWith('\r\n\r\nabc')) socket.write(ok);
+    });
+    const head = 'POST / HTTP/1.1\r\nHost: api.example\r\nTrailer: X-Sum\r\nContent-Length: 3\r\nConnection: close';
+    expect(statusOf(await sendRaw(proxied.port, `${head}\r\n\r\nabc`))).toBe(200);
+    expect(upstream.arrivals[0]).toMatch(/^POST (?!.*Trailer).*\r\n\r\nabc$/is);
+  });
+
   it('HTTP/1.0 → arrives as HTTP/1.1; a chunked response ends with the connection', async () => {
     const { upstream, proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),

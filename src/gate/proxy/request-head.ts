@@ -56,6 +56,7 @@ export type RequestHead = ReturnType<typeof createRequestHead>;
 
 /** The gate's name in Via (RFC 9110 §7.6.3). */
 const pseudonym = 'portcullis';
+const trailer = 'trailer';
 const visible = /^[\x21-\x7e]+$/;
 /** Number of digits that a JavaScript number represents exactly. */
 const lengthGrammar = /^\d{1,15}$/;
@@ -134,6 +135,8 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing) {
   let via = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
+    // Node throws for a Trailer if no trailers can follow.
+    if (body !== 'chunked' && name.length === trailer.length && name.toLowerCase() === trailer) continue;
     const action = actions(name);
     if (action === 'drop' || named?.has(name.toLowerCase()) === true || isReplaced(name, replaced)) continue;
     const value = rawHeaders[i + 1] ?? '';
