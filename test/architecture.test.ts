@@ -460,13 +460,13 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 12,645 lines; the console: 1976; all sources: at most 40,823', () => {
+  it('the core: at most 12,645 lines; the console: 1976; all sources: at most 40,827', () => {
     expect(count((path) => folderOf(path) === 'core')).toBeLessThanOrEqual(12_645);
     expect(count((path) => /^(?:server\/)?console\//.test(path))).toBeLessThanOrEqual(1976);
-    expect(count(() => true)).toBeLessThanOrEqual(40_823);
+    expect(count(() => true)).toBeLessThanOrEqual(40_827);
   });
 
-  it('tests: at most 70,099 lines; tools: at most 10,907', () => {
+  it('tests: at most 70,100 lines; tools: at most 10,907', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -475,7 +475,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_099);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_100);
     expect(countBelow('tools')).toBeLessThanOrEqual(10_907);
   });
 

@@ -49,7 +49,9 @@ export function createMiddlewareForms<M, Q extends object, D>(
   mount: (route: RoutePolicy<unknown>) => M,
   keyOf: (request: Q) => object = (request) => request,
 ): AuthorizeForms<M, Q, D> {
-  const forms = createForms((credentials) => (policy?: Policy<unknown>, second?: unknown) => {
+  const forms = createForms((credentials) => (...args: readonly [policy?: Policy<unknown>, second?: unknown]) => {
+    const [policy, second] = args;
+    if (args.length > 0 && policy === undefined) throw new TypeError(undefinedPolicy);
     const route = readRoutePolicy(policy, credentials);
     refuseSecond('authorize', second);
     return mount(route);
@@ -87,5 +89,7 @@ function isRequest(policy: unknown): boolean {
   return Object(policy) === policy && ['rawHeaders', 'raw', 'req', 'headers'].some((name) => name in Object(policy));
 }
 const uncalled = "authorize: call it to make the middleware: authorize(), or authorize({ scopes: ['read:messages'] })";
+/** Such as a misspelled member of an object of policies. */
+const undefinedPolicy = 'policy: it is undefined; for any valid token, write authorize()';
 const withHandler = 'write protect(policy, handler), with the function that responds to admitted requests';
 const unwrapped = `protect: it was mounted as a handler; ${withHandler}`;

@@ -58,6 +58,7 @@ describe.each([
     ['a handler', (): void => undefined],
     ['a misspelled policy', { scope: ['read:messages'] }],
     ['null', null],
+    ['undefined', undefined],
   ])('%s as the policy → TypeError at creation of the route', (_case, policy) => {
     const { optional } = authorize as { readonly optional: unknown }; // it has one
     for (const form of [authorize, optional]) expect(() => loose(form)(policy)).toThrow(/^policy: /);

@@ -41,7 +41,7 @@ function mountOurs({ after = {} }: Input): Handler[] {
     ...options,
   });
   const authorize = createAuthorize(server);
-  const { policy } = after;
+  const { policy = {} } = after;
   return [
     after.credentials === 'optional' ? authorize.optional(policy) : authorize(policy),
     (request, response) => {
