@@ -4,7 +4,8 @@ import { words } from './words.ts';
 
 /** Test files that take longest, the longest first: started last, one of them would run while the other workers idle. */
 export const longestFiles: readonly string[] = words(`
-  catalogue/provider-faults cli/marked-secrets explain/agreement cli/dev server/process/lifecycle catalogue/library-cases server/keys/keys-cache serve/keys isolation/markers
+  catalogue/provider-faults cli/marked-secrets explain/agreement
+  cli/dev server/process/lifecycle catalogue/library-cases server/keys/keys-cache serve/keys isolation/markers
   serve/dpop-modes serve/http catalogue/catalogue gate/gate-settings gate/reverse-proxy
   server/listener/listeners server/process/running explain/explain explain/catalogue gate/reload
   server/process/supervisor server/listener/pipelining cli/doctor/peer-checks serve/dpop-clients
