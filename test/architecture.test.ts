@@ -466,7 +466,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(40_827);
   });
 
-  it('tests: at most 70,103 lines; tools: at most 10,907', () => {
+  it('tests: at most 70,105 lines; tools: at most 10,907', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -475,7 +475,7 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_103);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_105);
     expect(countBelow('tools')).toBeLessThanOrEqual(10_907);
   });
 

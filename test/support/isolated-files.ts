@@ -6,6 +6,8 @@ export const isolatedFiles: readonly string[] = [
   'test/adapters/forms.test.ts',
   // Its tokens are made for the time at which a module is loaded.
   'test/migration/**/*.test.ts',
+  // Its server is made at the top of a module.
+  'test/runtimes/limits.test.ts',
   'test/testing/{certificate-client,listening,test-issuer}.test.ts',
   'test/cli/dev.test.ts',
   'test/differential/shortcuts.test.ts',
