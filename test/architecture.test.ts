@@ -466,7 +466,7 @@ describe('sizes', () => {
     expect(count(() => true)).toBeLessThanOrEqual(40_827);
   });
 
-  it('tests: at most 70,105 lines; tools: at most 10,907', () => {
+  it('tests: at most 70,110 lines; tools: at most 10,910', () => {
     const countBelow = (folder: string): number =>
       readdirSync(new URL(`../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
         .filter((path) => /\.(?:ts|js|lua|grit)$/.test(path) && !path.includes('node_modules'))
@@ -475,8 +475,8 @@ describe('sizes', () => {
             sum + readFileSync(new URL(`../${folder}/${path}`, import.meta.url), 'utf8').split('\n').length - 1,
           0,
         );
-    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_105);
-    expect(countBelow('tools')).toBeLessThanOrEqual(10_907);
+    expect(countBelow('test') + countBelow('examples/test')).toBeLessThanOrEqual(70_110);
+    expect(countBelow('tools')).toBeLessThanOrEqual(10_910);
   });
 
   it('a file: at most 300 lines, except closed tables', () => {

@@ -35,6 +35,11 @@ test.each(commands)(
   },
 );
 
+test('a build → its file can be executed, as npx does in a clone', async () => {
+  const { version } = JSON.parse(await readFile('package.json', 'utf8'));
+  expect((await run(main, ['--version'])).stdout).toContain(version);
+});
+
 test.each(commands)('%s: no example has an unknown flag', (_name, { examples }) => {
   for (const example of examples) {
     const [, name = '', rest = ''] = /portcullis (\w+) ?([^|)]*)/.exec(example) ?? [];

@@ -1,7 +1,7 @@
 // Makes what is shipped, in dist/: the code of the sources in few files, so that a process starts sooner, and the types of
 // build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -81,6 +81,9 @@ await page.write({
  */`,
 });
 await page.close();
+
+// npx links the bin of a clone once, and sets its mode only then: after the next build it could not start it.
+chmodSync('dist/cli/main.js', 0o755);
 
 // For portcullis_build_info. An image is built without .git: then SOURCE_COMMIT has it.
 writeFileSync('dist/commit', `${process.env.SOURCE_COMMIT || readCommit()}\n`);
