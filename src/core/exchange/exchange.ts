@@ -1,7 +1,7 @@
 import { createFairCalls, limitCalls } from '../introspection/fair-calls.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { type Evidence, Refused } from '../refused.ts';
-import { type Access, type AdmittedToken, findAdmitted, refuseEnded } from '../resource-server/access.ts';
+import { type Access, type AdmittedToken, findAdmitted, refuseEnded, steady } from '../resource-server/access.ts';
 import {
   type CachedExchange,
   type ExchangeCache,
@@ -144,9 +144,6 @@ function createCachedExchange(
 
 /** Seconds until the cache is queried again, which evicts what is not used. */
 const recentSeconds = 1;
-
-/** Seconds of a clock that never steps back. */
-const steady = (): number => performance.now() / 1000;
 
 /** Reports whether an entry has not ended by both clocks: a wall clock that was set back would prolong it. */
 function isFresh({ until, steadyUntil }: CachedExchange, time: number): boolean {

@@ -168,8 +168,8 @@ export interface Recheck {
   readonly verify: () => Promise<ValidToken | { readonly reason: string } | undefined>;
 }
 
-/** Seconds of a clock that never steps back: a wall clock that was set back would delay a check. */
-const steady = (): number => performance.now() / 1000;
+/** Seconds of a clock that never steps back: a wall clock that was set back would delay a check, and prolong what is cached. */
+export const steady = (): number => performance.now() / 1000;
 
 const never: Recheck = { seconds: Number.POSITIVE_INFINITY, verify: async () => undefined };
 

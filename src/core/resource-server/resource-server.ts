@@ -71,9 +71,9 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
 export function createResourceServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
-  checkOptions(options);
+  const server = createAnyResourceServer(options);
   requireIssuers(options);
-  return createAnyResourceServer(options);
+  return server;
 }
 
 /** Like {@link createResourceServer}, but `issuers` may be empty: then every token is refused as `invalid_issuer`. */
